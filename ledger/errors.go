@@ -1,0 +1,33 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClaimLost refuses a chunk, flush or lesson whose claim is not the
+	// row's, or whose row has a lower D or seq than the session knows: another
+	// session took the partition, or Postgres lost commits. The rule of
+	// DESIGN §4 is applied again; nothing was written.
+	ErrClaimLost = errors.New("ledger: the partition's claim, D or seq is not what this session left")
+	// ErrUnavailable is any failure to get an answer: no connection, a broken
+	// one, a timeout. Whether the ledger took the chunk is unknown.
+	ErrUnavailable = errors.New("ledger: no answer")
+	// ErrRejected is a data error (SQLSTATE class 22, 23502, 23514): the chunk
+	// holds a record the tables cannot take. Halving finds it.
+	ErrRejected = errors.New("ledger: the data was rejected")
+	// ErrSchema says that the schema, a function or a right is missing or of
+	// another version: time alone does not mend it.
+	ErrSchema = errors.New("ledger: schema or rights do not fit this program")
+)
+
+// OtherGroupError refuses a session of another consumer group.
+type OtherGroupError struct {
+	Partition Partition
+	Owner     string
+}
+
+func (e *OtherGroupError) Error() string {
+	return fmt.Sprintf("partition %s is filtered by group %q", e.Partition, e.Owner)
+}

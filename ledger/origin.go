@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+)
+
+// TopicID is Kafka's own identity of a topic (KIP-516): a topic that is deleted
+// and created again has another one.
+type TopicID [16]byte
+
+// String is the id as a UUID, the spelling the tables use.
+func (t TopicID) String() string { return uuid.UUID(t).String() }
+
+// Partition is one partition of one incarnation of a topic.
+type Partition struct {
+	Topic     TopicID
+	Partition int32
+}
+
+func (p Partition) String() string { return fmt.Sprintf("%s/%d", p.Topic, p.Partition) }
+
+// Position is a place in a partition: leader epoch and offset of the next
+// record, as Kafka's committed offsets are. Compared epoch first (DESIGN §4).
+type Position struct {
+	Epoch  int32
+	Offset int64
+}
+
+// Less reports whether p lies before q, epoch first.
+func (p Position) Less(q Position) bool {
+	return p.Epoch < q.Epoch || (p.Epoch == q.Epoch && p.Offset < q.Offset)
+}
+
+// Max is the later of both.
+func (p Position) Max(q Position) Position {
+	if p.Less(q) {
+		return q
+	}
+	return p
+}
+
+func (p Position) String() string { return fmt.Sprintf("%d@%d", p.Offset, p.Epoch) }
+
+// Gate is the way a registration came in.
+type Gate uint8
+
+// The gates; the numbers are stored.
+const (
+	GateKafka  Gate = 1
+	GateAPI    Gate = 2
+	GateImport Gate = 3
+)
+
+// Origin says who registered a key first. Origins are equal when all fields
+// are: of a Kafka record topic id, partition, leader epoch and offset; of an
+// API call client and attempt. A row's origin never changes.
+type Origin struct {
+	Gate            Gate
+	Topic           TopicID
+	Partition       int32
+	Epoch           int32
+	Offset          int64
+	Client, Attempt string
+}
+
+// At is the position of a Kafka record itself.
+func (o Origin) At() Position { return Position{Epoch: o.Epoch, Offset: o.Offset} }
+
+// Next is the position behind a Kafka record.
+func (o Origin) Next() Position { return Position{Epoch: o.Epoch, Offset: o.Offset + 1} }
+
+// ID is the dedup-id of what this origin registered: UUIDv5 (RFC 9562 §5.5) in
+// the namespace of the topic id, over "partition/epoch/offset" (DESIGN §3).
+func (o Origin) ID() uuid.UUID {
+	return uuid.NewSHA1(uuid.UUID(o.Topic), fmt.Appendf(nil, "%d/%d/%d", o.Partition, o.Epoch, o.Offset))
+}
