@@ -1,0 +1,165 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dedupledger/internal/setting"
+)
+
+const comesLater = "comes with a later release; "
+
+// checker collects what is wrong with one rule.
+type checker struct {
+	rule     *Rule
+	problems setting.Problems
+}
+
+func (c *checker) report(at setting.Place, name, value, why string) {
+	if at == (setting.Place{}) {
+		at = c.rule.At
+	}
+	c.problems = append(c.problems, setting.Problem{At: at, Path: c.rule.Path + "." + name, Value: value, Why: why})
+}
+
+// compile checks a rule as a whole and compiles its globs.
+func (c *checker) compile() compiled {
+	out := compiled{Rule: *c.rule, match: c.matchGlob(), keyed: c.rule.Key.Set}
+	if out.keyed {
+		out.key = c.glob("key", c.rule.Key, keyOctets)
+		c.afterExtraction()
+	}
+	c.extractors()
+	c.namespace()
+	c.window()
+	c.later()
+	return out
+}
+
+// matchGlob demands the colon to be spelled: scopes have exactly one, so a
+// pattern without it looks right and never matches.
+func (c *checker) matchGlob() glob {
+	m := c.rule.Match
+	if !m.Set {
+		c.report(setting.Place{}, "match", "", "not set; write a glob on tenant:flow, as acme:as2 or *:*")
+		return nil
+	}
+	g := c.glob("match", m, scopeOctets)
+	for _, a := range g {
+		if strings.Count(a.prefix+a.rest, ":") != 1 {
+			c.report(m.At, "match", strconv.Quote(m.Value), "needs exactly one colon, tenant:flow, as acme:as2 or *:*")
+			return nil
+		}
+	}
+	return g
+}
+
+func (c *checker) glob(name string, s Setting[string], octets string) glob {
+	g, err := compileGlob(s.Value, octets)
+	if err != nil {
+		c.report(s.At, name, strconv.Quote(s.Value), err.Error())
+	}
+	return g
+}
+
+// afterExtraction refuses, beside key, what has to be known to get a key.
+func (c *checker) afterExtraction() {
+	r := c.rule
+	for _, s := range []struct {
+		name string
+		set  bool
+		at   setting.Place
+	}{
+		{"extractors", r.Extractors.Set, r.Extractors.At},
+		{"aliases", r.Aliases.Set, r.Aliases.At},
+		{"entry", r.Entry.Set, r.Entry.At},
+		{"hash", r.Hash.Set, r.Hash.At},
+		{"lenient", r.Lenient.Set, r.Lenient.At},
+		{"durability", r.Durability.Set, r.Durability.At},
+	} {
+		if s.set {
+			c.report(s.at, s.name, "", "is decided before the key is known; "+
+				"beside key only window, namespace, with_date, mode, payload, ttl_max")
+		}
+	}
+}
+
+func (c *checker) extractors() {
+	e := c.rule.Extractors
+	if e.Set && len(e.Value) == 0 {
+		c.report(e.At, "extractors", "[]", "needs at least one of "+strings.Join(available(), ", "))
+	}
+	for i, name := range e.Value {
+		why := ""
+		switch {
+		case slices.Contains(coming(), name):
+			why = "not available yet; available are " + strings.Join(available(), ", ")
+		case !slices.Contains(available(), name):
+			why = "no such extractor; available are " + strings.Join(available(), ", ")
+		case slices.Contains(e.Value[:i], name):
+			why = "named twice"
+		}
+		if why != "" {
+			c.report(e.At, fmt.Sprintf("extractors[%d]", i), strconv.Quote(name), why)
+		}
+	}
+}
+
+// available are the extractors that exist, coming those of message-keys that
+// do not yet.
+func available() []string { return []string{"header", "edifact", "x12", "auto"} }
+
+func coming() []string {
+	return []string{"ubl", "cii", "sbdh", "as4", "as2", "oftp2", "sftp", "rest", "json", "ce", "cxml"}
+}
+
+// namespace takes the place of the flow in a ledger scope, so it has a flow's
+// spelling. An empty one is a setting too: it exempts from a later rule.
+func (c *checker) namespace() {
+	n := c.rule.Namespace
+	if len(n.Value) > 40 || strings.Trim(n.Value, strings.TrimSuffix(scopeOctets, ":")) != "" {
+		c.report(n.At, "namespace", strconv.Quote(n.Value), "write 1 to 40 of letters, digits, . _ -")
+	}
+}
+
+func (c *checker) window() {
+	w := c.rule.Window
+	if !w.Set {
+		return
+	}
+	if w.Value < MinWindow || w.Value > MaxWindow || w.Value%time.Second != 0 {
+		c.report(w.At, "window", strconv.Quote(setting.FormatDuration(w.Value)), "write whole seconds, 1s to 400d")
+	}
+}
+
+// later refuses every setting without a feature behind it at any value but the
+// documented default: taken silently, it would promise what nobody does.
+func (c *checker) later() {
+	r, d := c.rule, defaults()
+	for _, s := range []struct {
+		name      string
+		got, want Setting[string]
+	}{
+		{"mode", r.Mode, d.Mode},
+		{"entry", r.Entry, d.Entry},
+		{"hash", r.Hash, d.Hash},
+		{"durability", r.Durability, d.Durability},
+		{"payload", r.Payload, d.Payload},
+	} {
+		if s.got.Set && s.got.Value != s.want.Value {
+			c.report(s.got.At, s.name, strconv.Quote(s.got.Value), comesLater+"leave it at "+s.want.Value)
+		}
+	}
+	if len(r.Aliases.Value) > 0 {
+		c.report(r.Aliases.At, "aliases", strconv.Quote(strings.Join(r.Aliases.Value, ",")), comesLater+"leave it unset")
+	}
+	if r.Lenient.Value {
+		c.report(r.Lenient.At, "lenient", `"true"`, comesLater+"leave it at false")
+	}
+	if r.TTLMax.Set && r.TTLMax.Value != d.TTLMax.Value {
+		c.report(r.TTLMax.At, "ttl_max", strconv.Quote(setting.FormatDuration(r.TTLMax.Value)), comesLater+"leave it at 400d")
+	}
+}

@@ -1,0 +1,106 @@
+package rules
+
+import (
+	"time"
+
+	"dedupledger/internal/setting"
+)
+
+// Bounds of a window (DESIGN §3), and what applies where no rule sets one.
+const (
+	MinWindow     = time.Second
+	MaxWindow     = 400 * setting.Day
+	DefaultWindow = 30 * setting.Day
+)
+
+// Setting is a value a rule may set, with the place where it is written.
+type Setting[T any] struct {
+	Value T
+	Set   bool
+	At    setting.Place
+}
+
+// Rule is one entry of `flows`. Match and Key say what it applies to; every
+// other field it may set or leave to a later rule.
+type Rule struct {
+	Path string        // flows[4]; "" of a built-in rule
+	At   setting.Place // where the rule begins
+
+	Match Setting[string] // glob on tenant:flow
+	Key   Setting[string] // glob on the extracted key, before with_date is appended
+
+	Mode       Setting[string]        // enforce
+	Entry      Setting[string]        // auto
+	Extractors Setting[[]string]      // chain, first key wins
+	Aliases    Setting[[]string]      // none
+	Namespace  Setting[string]        // key space of several flows of a tenant
+	Hash       Setting[string]        // raw
+	Window     Setting[time.Duration] // whole seconds, MinWindow to MaxWindow
+	TTLMax     Setting[time.Duration] // MaxWindow
+	Lenient    Setting[bool]          // false
+	WithDate   Setting[bool]          // put the interchange date into the key
+	Durability Setting[string]        // strict
+	Payload    Setting[string]        // full
+}
+
+// Builtin is what follows the user's rules unless builtin_rules is false. The
+// chains name those extractors of product.md §1 that exist.
+func Builtin() []Rule {
+	windows := []struct {
+		key    string
+		window time.Duration
+	}{
+		{"as2:*", 7 * setting.Day},
+		{"as4:*", 30 * setting.Day},
+		{"edifact:*", 60 * setting.Day},
+		{"x12:*", 60 * setting.Day},
+		{"{ubl,cii}:*", 90 * setting.Day},
+	}
+	chains := []struct {
+		match      string
+		extractors []string
+	}{
+		{"*:as2*", []string{"header", "edifact", "x12"}},
+		{"*:as4*", []string{"header"}},
+		{"*:peppol*", []string{"header"}},
+	}
+	rules := make([]Rule, 0, len(windows)+len(chains)+1)
+	for _, w := range windows {
+		rules = append(rules, Rule{Match: builtin("*:*"), Key: builtin(w.key), Window: builtin(w.window)})
+	}
+	for _, c := range chains {
+		rules = append(rules, Rule{Match: builtin(c.match), Extractors: builtin(c.extractors)})
+	}
+	last := defaults()
+	last.Match = builtin("*:*")
+	rules = append(rules, last)
+	for i := range rules {
+		rules[i].At = builtinPlace()
+	}
+	return rules
+}
+
+// defaults is the rule behind all rules, which sets everything that must be.
+func defaults() Rule {
+	return Rule{
+		At:         builtinPlace(),
+		Mode:       builtin("enforce"),
+		Entry:      builtin("auto"),
+		Extractors: builtin([]string{"header", "auto"}),
+		Aliases:    builtin([]string(nil)),
+		Namespace:  builtin(""),
+		Hash:       builtin("raw"),
+		Window:     builtin(DefaultWindow),
+		TTLMax:     builtin(MaxWindow),
+		Lenient:    builtin(false),
+		WithDate:   builtin(false),
+		Durability: builtin("strict"),
+		Payload:    builtin("full"),
+	}
+}
+
+func builtinPlace() setting.Place { return setting.Place{Name: "built in"} }
+
+func builtin[T any](value T) Setting[T] {
+	return Setting[T]{Value: value, Set: true, At: builtinPlace()}
+}
