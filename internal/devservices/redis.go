@@ -1,0 +1,66 @@
+package devservices
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis is a Redis server of our own, without persistence: what it held is
+// gone when it ends.
+type Redis struct{ Server }
+
+func startRedis(ctx context.Context, folder string) (*Redis, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, absent("redis-server is not on PATH")
+	}
+	r := &Redis{Server{name: "redis", folder: folder, dispose: syscall.SIGKILL}}
+	r.arrange = func(ports []int) (command, error) {
+		return command{
+			path: path,
+			args: []string{
+				"--port", strconv.Itoa(ports[0]), "--bind", loopback, "--dir", folder,
+				"--save", "", "--appendonly", "no", "--daemonize", "no",
+			},
+			dir: folder, log: filepath.Join(folder, "redis.log"),
+			orphaned: syscall.SIGKILL, asked: syscall.SIGTERM,
+		}, nil
+	}
+	r.ready = func(ctx context.Context) error {
+		_, err := redisVersion(ctx, r.Addr())
+		return err
+	}
+	return r, r.launch(ctx, 1)
+}
+
+// redisVersion asks the server, which proves that it answers.
+func redisVersion(ctx context.Context, addr string) (string, error) {
+	// The client logs a refused connection to a logger that is the process's;
+	// while a server starts it is no news.
+	probe, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("connecting to Redis: %w", err)
+	}
+	_ = probe.Close()
+	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true})
+	defer c.Close()
+	info, err := c.Info(ctx, "server").Result()
+	if err != nil {
+		return "", fmt.Errorf("asking Redis at %s for its version: %w", addr, err)
+	}
+	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
+		if v, ok := strings.CutPrefix(lines.Text(), "redis_version:"); ok {
+			return strings.TrimSpace(v), nil
+		}
+	}
+	return "", fmt.Errorf("redis at %s names no version", addr)
+}
