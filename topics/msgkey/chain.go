@@ -1,0 +1,193 @@
+package msgkey
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Names of extractors.
+const (
+	Header  = "header"  // the explicit key of the header dedup-key
+	Auto    = "auto"    // the extractor of the sniffed format
+	EDIFACT = "edifact" // UNB of an EDIFACT interchange
+	X12     = "x12"     // ISA of an X12 interchange
+)
+
+// Message is what extractors read of a record.
+type Message struct {
+	Value []byte // nil is Kafka's null
+	// Header gives the value of the last header of a name; nil means that
+	// there are no headers. Names are asked for in lower case. The project's
+	// own (dedup-*) match octet by octet, as Kafka's names do.
+	Header func(name string) (value []byte, found bool)
+}
+
+func (m *Message) header(name string) ([]byte, bool) {
+	if m.Header == nil {
+		return nil, false
+	}
+	return m.Header(name)
+}
+
+// extractor is one entry of the table.
+type extractor struct {
+	name   string
+	format Format // the sniffed format it reads; Unknown: it looks for itself
+	utf16  Code   // its answer to that format in UTF-16
+	absent Code   // its answer to any other format
+	// read gives a key or a code, and whether it found its format: only then
+	// its code may become the reason of the whole chain.
+	read func(*Message, payload) (Found, Code, bool)
+}
+
+// table lists the extractors. A function and no variable, because auto itself
+// looks here.
+func table() [4]extractor {
+	return [...]extractor{
+		{name: Header, read: fromHeader},
+		{name: Auto, read: fromSniffed},
+		{name: EDIFACT, format: FormatEDIFACT, utf16: EDIFACTEncoding, absent: EDIFACTNoUNB, read: fromEDIFACT},
+		{name: X12, format: FormatX12, utf16: X12Encoding, absent: X12NoISA, read: fromX12},
+	}
+}
+
+// Names lists the extractors there are.
+func Names() []string {
+	t := table()
+	names := make([]string, 0, len(t))
+	for _, x := range t {
+		names = append(names, x.name)
+	}
+	return names
+}
+
+// LaterNames lists the extractors that the documentation names and that this
+// version does not have, so that a configuration can be refused with the
+// reason.
+func LaterNames() []string {
+	return []string{"ubl", "cii", "sbdh", "as4", "as2", "oftp2", "sftp", "rest", "json", "ce", "cxml"}
+}
+
+// Known reports whether name is an extractor of this version.
+func Known(name string) bool {
+	_, ok := lookUp(name)
+	return ok
+}
+
+func lookUp(name string) (extractor, bool) {
+	for _, x := range table() {
+		if x.name == name {
+			return x, true
+		}
+	}
+	return extractor{}, false
+}
+
+// UnknownError refuses a chain with a name that is no extractor.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("unknown extractor %q; known: %s", e.Name, strings.Join(Names(), " "))
+}
+
+// Chain is a list of extractors, tried in order. It is immutable and safe for
+// concurrent use; the zero Chain finds no key.
+type Chain struct{ steps []extractor }
+
+// NewChain makes a chain of extractors by their names. The error is an
+// *UnknownError.
+func NewChain(names ...string) (Chain, error) {
+	steps := make([]extractor, 0, len(names))
+	for _, name := range names {
+		x, ok := lookUp(name)
+		if !ok {
+			return Chain{}, &UnknownError{Name: name}
+		}
+		steps = append(steps, x)
+	}
+	return Chain{steps: steps}, nil
+}
+
+// Extract gives the first key. When all extractors fail it gives the code of
+// the first that found its format (a blank dedup-key counts, and so does an
+// empty payload where an extractor wanted one), else KeyNotFound.
+func (c Chain) Extract(m *Message) (Found, Code) {
+	var p payload
+	var cleaned bool
+	reason := KeyNotFound
+	for i := range c.steps {
+		x := &c.steps[i]
+		if !cleaned && x.name != Header {
+			p, cleaned = clean(m.Value), true
+		}
+		f, code, found := x.extract(m, p)
+		if code == "" {
+			return f, ""
+		}
+		if found && reason == KeyNotFound {
+			reason = code
+		}
+	}
+	return Found{}, reason
+}
+
+// Attempt is what one extractor made of a message.
+type Attempt struct {
+	Extractor string // as named in the chain
+	Found     Found  // if Code is ""
+	Code      Code   // its own, also where it did not find its format
+}
+
+// Attempts shows every extractor of the chain, those behind the first key too.
+// It is for people who ask why; the filter uses Extract.
+func (c Chain) Attempts(m *Message) []Attempt {
+	p := clean(m.Value)
+	attempts := make([]Attempt, 0, len(c.steps))
+	for i := range c.steps {
+		f, code, _ := c.steps[i].extract(m, p)
+		attempts = append(attempts, Attempt{Extractor: c.steps[i].name, Found: f, Code: code})
+	}
+	return attempts
+}
+
+func (x *extractor) extract(m *Message, p payload) (Found, Code, bool) {
+	switch {
+	case x.format == Unknown:
+	case p.format == Empty:
+		return Found{}, EmptyPayload, true
+	case p.format != x.format:
+		return Found{}, x.absent, false
+	case p.utf16:
+		return Found{}, x.utf16, true
+	}
+	f, code, found := x.read(m, p)
+	if code == "" && f.Extractor == "" {
+		f.Extractor = x.name
+	}
+	return f, code, found
+}
+
+// fromSniffed is the extractor "auto": those of the sniffed format, in the
+// table's order, until one gives a key or has found its format.
+func fromSniffed(m *Message, p payload) (Found, Code, bool) {
+	switch p.format {
+	case Empty:
+		return Found{}, EmptyPayload, true
+	case FormatTradacoms:
+		return Found{}, TradacomsNotSupported, true
+	case FormatHL7:
+		return Found{}, HL7NotSupported, true
+	case Unknown:
+		return Found{}, KeyNotFound, false
+	}
+	t := table()
+	for i := range t {
+		if t[i].format != p.format {
+			continue
+		}
+		if f, code, found := t[i].extract(m, p); code == "" || found {
+			return f, code, found
+		}
+	}
+	return Found{}, KeyNotFound, false
+}

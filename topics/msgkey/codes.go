@@ -1,0 +1,72 @@
+package msgkey
+
+// Code says why there is no key. The list is closed, so a Code may be a metric
+// label and a header value; "" means that there is a key.
+type Code string
+
+// Codes of the chain and of the clean-up every format shares.
+const (
+	KeyNotFound  Code = "key.not_found" // no extractor of the chain found its format
+	EmptyPayload Code = "empty_payload" // null, or nothing but blanks
+)
+
+// Codes of formats that are recognised only to be refused by name.
+const (
+	TradacomsNotSupported Code = "tradacoms.not_supported"
+	HL7NotSupported       Code = "hl7.not_supported"
+)
+
+// Codes of the explicit key.
+const (
+	HeaderMissingKey Code = "header.missing_key"
+	HeaderEmptyKey   Code = "header.empty_key"    // present, but blank
+	HeaderKeyTooLong Code = "header.key_too_long" // more than MaxExplicit octets
+)
+
+// Codes of EDIFACT interchanges (ISO 9735).
+const (
+	EDIFACTNoUNB                Code = "edifact.no_unb"
+	EDIFACTBadUNA               Code = "edifact.bad_una"
+	EDIFACTUNBUnterminated      Code = "edifact.unb_unterminated"
+	EDIFACTBadSyntaxID          Code = "edifact.bad_syntax_id"
+	EDIFACTMissingSender        Code = "edifact.missing_sender"
+	EDIFACTMissingRecipient     Code = "edifact.missing_recipient"
+	EDIFACTMissingControlRef    Code = "edifact.missing_control_ref"
+	EDIFACTControlRefTooLong    Code = "edifact.control_ref_too_long"
+	EDIFACTNoUNZ                Code = "edifact.no_unz" // the record does not end with a complete UNZ
+	EDIFACTUNZMismatch          Code = "edifact.unz_mismatch"
+	EDIFACTMultipleInterchanges Code = "edifact.multiple_interchanges"
+	EDIFACTInteractive          Code = "edifact.interactive" // UIB (ISO 9735-3)
+	EDIFACTEncoding             Code = "edifact.encoding"    // UTF-16
+)
+
+// Codes of X12 interchanges (X12.5).
+const (
+	X12NoISA                Code = "x12.no_isa"
+	X12ISATruncated         Code = "x12.isa_truncated"
+	X12ISALayout            Code = "x12.isa_layout"
+	X12BadSeparators        Code = "x12.bad_separators"
+	X12MissingSender        Code = "x12.missing_sender"
+	X12MissingReceiver      Code = "x12.missing_receiver"
+	X12BadControlNumber     Code = "x12.bad_control_number"
+	X12NoIEA                Code = "x12.no_iea" // the record does not end with an IEA
+	X12IEAMismatch          Code = "x12.iea_mismatch"
+	X12MultipleInterchanges Code = "x12.multiple_interchanges"
+	X12Encoding             Code = "x12.encoding" // UTF-16
+)
+
+// Codes lists every code that this package can give, in the order of the
+// documentation.
+func Codes() []Code {
+	return []Code{
+		KeyNotFound, EmptyPayload, TradacomsNotSupported, HL7NotSupported,
+		HeaderMissingKey, HeaderEmptyKey, HeaderKeyTooLong,
+		EDIFACTNoUNB, EDIFACTBadUNA, EDIFACTUNBUnterminated, EDIFACTBadSyntaxID,
+		EDIFACTMissingSender, EDIFACTMissingRecipient, EDIFACTMissingControlRef,
+		EDIFACTControlRefTooLong, EDIFACTNoUNZ, EDIFACTUNZMismatch,
+		EDIFACTMultipleInterchanges, EDIFACTInteractive, EDIFACTEncoding,
+		X12NoISA, X12ISATruncated, X12ISALayout, X12BadSeparators, X12MissingSender,
+		X12MissingReceiver, X12BadControlNumber, X12NoIEA, X12IEAMismatch,
+		X12MultipleInterchanges, X12Encoding,
+	}
+}

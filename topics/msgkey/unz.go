@@ -1,0 +1,94 @@
+package msgkey
+
+import (
+	"bytes"
+	"strings"
+)
+
+// trailingBlanks may follow the last segment: white space, NUL and Ctrl-Z, the
+// end-of-file mark of old systems.
+const trailingBlanks = " \t\r\n\x00\x1A"
+
+// checkTrailer scans from behind UNB to the end: one UNZ whose element 2 is
+// ref (0020, encoded), and nothing behind it. A second interchange is refused:
+// a key from the first alone would drop the others when a retry bundles them
+// differently.
+func (s *service) checkTrailer(data, ref []byte) Code {
+	for {
+		data = s.skipBlanks(data)
+		tag, _ := s.tag(data)
+		if opensInterchange(tag) {
+			return EDIFACTMultipleInterchanges
+		}
+		end, ok := s.segmentEnd(data)
+		if !ok {
+			return EDIFACTNoUNZ
+		}
+		if string(tag[:]) == "UNZ" {
+			return s.checkUNZ(data[:end+1], data[end+1:], ref)
+		}
+		data = data[end+1:]
+	}
+}
+
+func opensInterchange(tag [3]byte) bool {
+	switch string(tag[:]) {
+	case "UNA", "UNB", "UIB":
+		return true
+	}
+	return false
+}
+
+func (s *service) checkUNZ(segment, behind, ref []byte) Code {
+	if !s.refersTo(segment, ref) {
+		return EDIFACTUNZMismatch
+	}
+	for len(behind) > 0 && (behind[0] == s.terminator || strings.IndexByte(trailingBlanks, behind[0]) >= 0) {
+		behind = behind[1:]
+	}
+	if len(behind) == 0 {
+		return ""
+	}
+	if tag, _ := s.tag(behind); opensInterchange(tag) {
+		return EDIFACTMultipleInterchanges
+	}
+	return EDIFACTNoUNZ
+}
+
+// refersTo compares UNZ element 2 with 0020 of UNB, both encoded.
+func (s *service) refersTo(segment, ref []byte) bool {
+	var scratch, encoded [64]byte
+	c := component{value: scratch[:0]}
+	got := encoded[:0]
+	for element, ok := 0, true; element <= 2; { // element 0 is the tag
+		if segment, ok = s.next(segment, &c); !ok {
+			return false
+		}
+		if element == 2 {
+			got = appendPart(got, bytes.Trim(c.value, " "))
+		}
+		switch c.end {
+		case endComponent:
+			if element == 2 {
+				got = append(got, ':')
+			}
+		case endElement:
+			element++
+		case endSegment:
+			element = 3
+		}
+	}
+	return bytes.Equal(endField(got, 0), ref)
+}
+
+// skipBlanks passes white space between segments.
+func (s *service) skipBlanks(data []byte) []byte {
+	for len(data) > 0 {
+		c := data[0]
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' || s.active(c) {
+			break
+		}
+		data = data[1:]
+	}
+	return data
+}

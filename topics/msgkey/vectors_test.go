@@ -1,0 +1,130 @@
+package msgkey_test
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"dedupledger/topics/msgkey"
+)
+
+// vector is one line of testdata/message-keys.jsonl.
+type vector struct {
+	Format  string          `json:"format"`
+	Name    string          `json:"name"`
+	Payload string          `json:"payload_base64"`
+	Headers json.RawMessage `json:"headers"` // other formats repeat names
+	Key     string          `json:"expect_key"`
+	Code    msgkey.Code     `json:"expect_error"`
+}
+
+func readVectors(t testing.TB) []vector {
+	t.Helper()
+	f, err := os.Open("testdata/message-keys.jsonl")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	var all []vector
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var v vector
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &v))
+		all = append(all, v)
+	}
+	require.NoError(t, lines.Err())
+	return all
+}
+
+func (v vector) value(t testing.TB) []byte {
+	t.Helper()
+	value, err := base64.StdEncoding.DecodeString(v.Payload)
+	require.NoError(t, err)
+	return value
+}
+
+func (v vector) message(t testing.TB) *msgkey.Message {
+	t.Helper()
+	var headers map[string]string
+	require.NoError(t, json.Unmarshal(v.Headers, &headers))
+	return message(v.value(t), headers)
+}
+
+func message(value []byte, headers map[string]string) *msgkey.Message {
+	return &msgkey.Message{Value: value, Header: func(name string) ([]byte, bool) {
+		h, ok := headers[name]
+		return []byte(h), ok
+	}}
+}
+
+// attempt runs one extractor and gives its own code.
+func attempt(t testing.TB, name string, m *msgkey.Message) (msgkey.Found, msgkey.Code) {
+	t.Helper()
+	c, err := msgkey.NewChain(name)
+	require.NoError(t, err)
+	a := c.Attempts(m)[0]
+	return a.Found, a.Code
+}
+
+// TestVectors runs every vector of the formats there are. The counts are exact
+// on both sides, so that no vector is left out unseen: a format gets its
+// extractor by moving from the second list to the first.
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	covered := map[string]int{"edifact": 23, "x12": 19, "header": 18}
+	later := map[string]int{ // formats without an extractor yet
+		"ubl": 11, "cii": 8, "sbdh": 8, "as4": 13, "as2": 9, "oftp2": 9, "sftp": 5,
+		"rest": 8, "json": 9, "cloudevents": 7, "cxml": 7,
+	}
+	ran, left := map[string]int{}, map[string]int{}
+	for _, v := range readVectors(t) {
+		if !msgkey.Known(v.Format) {
+			left[v.Format]++
+			continue
+		}
+		ran[v.Format]++
+		found, code := attempt(t, v.Format, v.message(t))
+		require.Equal(t, v.Code, code, "%s/%s", v.Format, v.Name)
+		require.Equal(t, v.Key, found.Key, "%s/%s", v.Format, v.Name)
+		if v.Key != "" {
+			require.Equal(t, v.Format, found.Extractor)
+			requireRoundTrip(t, found.Key)
+			requireRoundTrip(t, found.KeyWithDate())
+		}
+	}
+	t.Logf("vectors run: %v; of formats without an extractor yet: %v", ran, left)
+	require.Equal(t, covered, ran)
+	require.Equal(t, later, left)
+}
+
+// requireRoundTrip feeds an output key back as an explicit key.
+func requireRoundTrip(t testing.TB, key string) {
+	t.Helper()
+	again, code := msgkey.Explicit([]byte(key))
+	require.Empty(t, code)
+	require.Equal(t, key, again)
+	require.LessOrEqual(t, len(key), msgkey.MaxKey)
+}
+
+// TestVectorsThroughTheDefaultChain checks that the format's own extractor and
+// the chain of the built-in rules agree.
+func TestVectorsThroughTheDefaultChain(t *testing.T) {
+	t.Parallel()
+	chain, err := msgkey.NewChain(msgkey.Header, msgkey.Auto)
+	require.NoError(t, err)
+	for _, v := range readVectors(t) {
+		if !msgkey.Known(v.Format) {
+			continue
+		}
+		found, code := chain.Extract(v.message(t))
+		require.Equal(t, v.Key, found.Key, v.Name)
+		want := v.Code
+		if want == msgkey.X12NoISA || want == msgkey.HeaderMissingKey {
+			want = msgkey.KeyNotFound // its format was not found
+		}
+		require.Equal(t, want, code, v.Name)
+	}
+}
