@@ -1,0 +1,199 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dedupledger/ledger"
+)
+
+// Reasons of held partitions; metric labels, a closed list.
+const (
+	heldGroup       = "group"        // another consumer group filters this partition
+	heldLogStart    = "log_start"    // the log starts beyond the position
+	heldLogEnd      = "log_end"      // the log ends before the position
+	heldOutputsGone = "outputs_gone" // retention has taken outputs that must be learned
+	heldTopics      = "topics"       // an output topic is missing
+)
+
+const (
+	heldWait   = 10 * time.Second
+	settleWait = 200 * time.Millisecond
+)
+
+// settle applies the position rule (DESIGN §4) to every partition that waits
+// for it. An error leaves them pending; the partitions that run are not
+// touched.
+func (s *session) settle(ctx context.Context) error {
+	waiting := s.waiting()
+	if len(waiting) == 0 {
+		return nil
+	}
+	ready, err := s.lookUp(ctx, waiting)
+	if err != nil {
+		return err
+	}
+	if len(ready) == 0 {
+		return nil
+	}
+	offsets, err := s.groupOffsets(ctx, ready)
+	if err != nil {
+		return err
+	}
+	b, err := s.rawBounds(ctx, ready)
+	if err != nil {
+		return err
+	}
+	ends, err := s.outputEnds(ctx, ready)
+	if err != nil {
+		return err
+	}
+	for _, p := range ready {
+		g, stable := offsets[p]
+		if !stable {
+			// A transaction of before holds the offset open; its fencing or its
+			// timeout ends it.
+			p.retry(settleWait)
+			continue
+		}
+		if err := s.place(ctx, p, g, b, ends.of(p)); err != nil {
+			return err
+		}
+	}
+	s.seekStarted(ready)
+	return nil
+}
+
+// waiting lists what is pending or held and due.
+func (s *session) waiting() []*part {
+	var ps []*part
+	now := time.Now()
+	for _, p := range s.parts {
+		if (p.phase == pending || p.phase == held) && !p.again.After(now) {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// place applies the rule to one partition.
+func (s *session) place(ctx context.Context, p *part, g groupOffset, b bounds, outs ledger.Outputs) error {
+	key := ledger.PositionKey{Partition: p.id, Topic: p.topic, Group: s.cfg.Group}
+	claim := ledger.NewClaim()
+	row, found, err := s.cfg.Ledger.Positions.Claim(ctx, key, claim)
+	var other *ledger.OtherGroupError
+	switch {
+	case errors.As(err, &other):
+		s.hold(p, heldGroup, fmt.Sprintf("filtered by group %q, not %q", other.Owner, s.cfg.Group))
+		return nil
+	case err != nil:
+		return fmt.Errorf("claiming %s/%d: %w", p.topic, p.partition, err)
+	}
+	p.claim = claim
+	if !found {
+		return s.open(ctx, p, key, g, b, outs)
+	}
+	p.seq, p.d, p.wrote = row.Seq, row.D, row.W
+	st := decideStart(g, &row)
+	switch st.kind {
+	case startLearn:
+		s.learn(p, lesson{from: row.W, to: st.at, seq: st.seq, outs: row.Outputs})
+	case startVerify:
+		s.foreign(p, g, &row)
+		s.learn(p, lesson{from: row.W, verify: true, outs: row.Outputs})
+	default:
+		s.startAt(p, st.at, b, outs)
+	}
+	return nil
+}
+
+// open makes the row before the first poll: without it a Postgres that lost
+// the first chunk would not be noticed.
+func (s *session) open(ctx context.Context, p *part, key ledger.PositionKey, g groupOffset, b bounds, outs ledger.Outputs) error {
+	st := decideStart(g, nil)
+	logStart, _, err := b.of(p)
+	if err != nil {
+		return err
+	}
+	offset := logStart.Offset
+	if st.kind == openAt {
+		offset = st.at.Offset
+	}
+	at, err := s.resolve(ctx, p, offset, b)
+	if err != nil {
+		return err
+	}
+	if st.kind == openLearn {
+		outs = ledger.Outputs{} // from where the outputs' logs start
+	}
+	made, err := s.cfg.Ledger.Positions.OpenPosition(ctx, key, p.claim, at, outs)
+	if err != nil {
+		return fmt.Errorf("making the position of %s/%d: %w", p.topic, p.partition, err)
+	}
+	if !made {
+		p.retry(0) // somebody made it meanwhile: look again
+		return nil
+	}
+	p.seq, p.d, p.wrote = 0, at, at
+	s.log.Info("new position", "topic", p.topic, "partition", p.partition, "offset", at.Offset, "epoch", at.Epoch)
+	if st.kind == openLearn {
+		s.learn(p, lesson{from: at, to: st.at, seq: st.seq, outs: outs})
+		return nil
+	}
+	s.startAt(p, at, b, outs)
+	return nil
+}
+
+// startAt lets a partition run, unless the log no longer or not yet holds the
+// position. Gaps are recorded and passed by a later release; until then going
+// on would pass over records in silence.
+func (s *session) startAt(p *part, at ledger.Position, b bounds, outs ledger.Outputs) {
+	logStart, logEnd, err := b.of(p)
+	switch {
+	case err != nil:
+		p.retry(settleWait)
+	case at.Offset < logStart.Offset:
+		s.hold(p, heldLogStart, fmt.Sprintf("position %d lies before the log start %d: records %d..%d are gone unread",
+			at.Offset, logStart.Offset, at.Offset, logStart.Offset-1))
+	case at.Offset > logEnd.Offset:
+		s.hold(p, heldLogEnd, fmt.Sprintf("position %d lies behind the log end %d: the log was cut", at.Offset, logEnd.Offset))
+	default:
+		p.start(at, cloneOutputs(outs))
+		s.log.Info("partition starts", "topic", p.topic, "partition", p.partition, "offset", at.Offset, "epoch", at.Epoch)
+	}
+}
+
+// hold says it once per reason, and again only when the words change.
+func (s *session) hold(p *part, reason, why string) {
+	if p.reason != reason || p.why != why {
+		s.log.Error("partition held: it is not consumed", "topic", p.topic, "partition", p.partition, "reason", reason, "why", why)
+	}
+	p.hold(reason, why, heldWait)
+}
+
+// foreign reports an offset that another tool set: never obeyed.
+func (s *session) foreign(p *part, g groupOffset, row *ledger.PositionRow) {
+	s.m.foreign(p.topic)
+	set := "deleted"
+	if g.found {
+		set = fmt.Sprintf("set to %d", g.at.Offset)
+	}
+	s.log.Warn("the group's offset was "+set+" by another tool and is not obeyed: going on behind the last committed output",
+		"topic", p.topic, "partition", p.partition, "committed", row.W.Offset)
+}
+
+// seekStarted points the client at what has just started.
+func (s *session) seekStarted(ps []*part) {
+	var started []*part
+	for _, p := range ps {
+		if p.phase == running {
+			started = append(started, p)
+		}
+	}
+	if len(started) > 0 {
+		s.kafka.seek(started)
+	}
+	s.m.partitions(s.index, s.parts)
+}

@@ -1,0 +1,83 @@
+package processor
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/ledger"
+	"dedupledger/topics"
+)
+
+// Registrar decides: it registers chunks in PostgreSQL.
+type Registrar interface {
+	// Register takes a chunk as one statement. Errors are ledger.ErrClaimLost,
+	// ErrUnavailable, ErrRejected or ErrSchema.
+	Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer, error)
+	// Reject says that an output topic refused a registered record: its row is
+	// closed and its account becomes INVALID.
+	Reject(ctx context.Context, claim ledger.Claim, r *ledger.Registration, reason string) error
+}
+
+// Positions keeps dedup_position (DESIGN §4).
+type Positions interface {
+	Claim(ctx context.Context, k ledger.PositionKey, c ledger.Claim) (ledger.PositionRow, bool, error)
+	OpenPosition(ctx context.Context, k ledger.PositionKey, c ledger.Claim, start ledger.Position, out ledger.Outputs) (bool, error)
+	Flush(ctx context.Context, as []ledger.Advance) error
+	Learn(ctx context.Context, l *ledger.Lesson) (seq int64, d ledger.Position, err error)
+}
+
+// Memory takes facts after the commit; it never blocks and never fails.
+type Memory interface {
+	Confirm(now ledger.Clock, facts []ledger.Fact)
+}
+
+// Keyer finds a record's key by the flow's rule.
+type Keyer interface {
+	// Key returns the key in its ledger scope, or a closed code.
+	Key(s topics.Scope, value []byte, header func(name string) ([]byte, bool)) (ledger.Key, string)
+	// LedgerScope is the key space of a key that is known already.
+	LedgerScope(s topics.Scope, key string) string
+}
+
+// Ledger is all of the ledger that the processor uses.
+type Ledger struct {
+	ID        uuid.UUID
+	Registrar Registrar
+	Positions Positions
+	Memory    Memory
+}
+
+// Config is what a processor needs. Durations and sizes as in product.md §1.
+type Config struct {
+	Brokers     []string
+	Group       string
+	Slot        int
+	Sessions    int
+	Static      bool          // static membership (KIP-345)
+	Rebalance   time.Duration // below Transaction
+	Transaction time.Duration
+	Session     time.Duration
+	FetchMax    int32
+	Compression string
+
+	MaxRecord     int64 // bytes, uncompressed
+	BatchRecords  int
+	ChunkRecords  int
+	BatchWait     time.Duration
+	StallExit     time.Duration
+	ShutdownGrace time.Duration
+
+	Router   *topics.Router
+	Ledger   Ledger
+	Keyer    Keyer
+	Log      *slog.Logger
+	Registry prometheus.Registerer
+
+	// ClientOptions are added to every Kafka client (metrics hooks, tests).
+	ClientOptions []kgo.Opt
+}

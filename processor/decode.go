@@ -1,0 +1,59 @@
+package processor
+
+import (
+	"crypto/sha256"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/ledger"
+	"dedupledger/topics"
+)
+
+// Codes of records that cannot be judged, beside those of message-keys.
+const (
+	reasonScopeMalformed = "scope.malformed"
+	reasonTooLarge       = topics.CodeRecordTooLarge
+)
+
+// decode makes a record's registration: scope from the record key, key and
+// hash by the flow's rule. What cannot be judged is INVALID with a closed code
+// and goes on through the same steps.
+func (s *session) decode(rec *kgo.Record, o ledger.Origin) ledger.Registration {
+	r := ledger.Registration{
+		Origin:        o,
+		Account:       ledger.UnreadableScope,
+		Bytes:         int64(len(rec.Value)),
+		PayloadSHA256: sha256.Sum256(rec.Value), // of a null value: the hash of the empty string
+		HashMode:      ledger.HashRaw,
+		SourceService: topics.SourceService(rec.Headers),
+	}
+	scope, err := topics.ParseScope(string(rec.Key))
+	if err == nil {
+		r.Account = scope.String()
+	}
+	switch {
+	case recordSize(rec) > s.cfg.MaxRecord:
+		r.Reason = reasonTooLarge
+	case err != nil:
+		r.Reason = reasonScopeMalformed
+	default:
+		key, code := s.cfg.Keyer.Key(scope, rec.Value, func(name string) ([]byte, bool) {
+			return topics.Last(rec.Headers, name)
+		})
+		if code != "" {
+			r.Reason = code
+			break
+		}
+		r.Keys = []ledger.Key{key}
+	}
+	return r
+}
+
+// recordSize is what the record weighs uncompressed: key, value and headers.
+func recordSize(rec *kgo.Record) int64 {
+	n := len(rec.Key) + len(rec.Value)
+	for i := range rec.Headers {
+		n += len(rec.Headers[i].Key) + len(rec.Headers[i].Value)
+	}
+	return int64(n)
+}

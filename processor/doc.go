@@ -1,0 +1,25 @@
+// Package processor is the filter's loop (DESIGN §5): poll, decode, register,
+// decide, produce, commit, confirm; and the rule that says where a partition
+// starts (DESIGN §4).
+//
+// Who does what:
+//
+//	processor.go   sessions, their supervision, the watchdog
+//	loop.go        one session's life: the order of the steps
+//	session.go     the Kafka client: poll, transaction, seek. Besides reader.go no
+//	               other file calls kgo
+//	admin.go       what is asked of brokers and coordinators
+//	assign.go      applies the position rule to newly assigned partitions
+//	position.go    the rule itself, pure
+//	partition.go   what a session knows of one raw partition
+//	decode.go      record -> registration or closed code, pure
+//	batch.go       a poll, cut into chunks
+//	register.go    a batch through the ledger
+//	decide.go      registration + row -> verdict and output, pure
+//	learn.go       reads the committed outputs back after Postgres lost commits
+//	reader.go      the committed outputs in the order of their origins
+//	status.go      what /readyz tells
+//	metrics.go     product.md §7, what exists so far
+//
+// It never imports pgx or go-redis: the ledger is what config.go asks for.
+package processor

@@ -1,0 +1,253 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/ledger"
+	"dedupledger/topics"
+)
+
+// errOutputsGone says that retention has taken outputs that must be read.
+var errOutputsGone = errors.New("outputs are gone")
+
+const learnProgress = 5 * time.Second
+
+// lesson is what is to be read back of one partition.
+type lesson struct {
+	from   ledger.Position // W: outputs of records at or behind it
+	to     ledger.Position // the group's offset; unset when verifying
+	seq    int64           // of its marker
+	verify bool            // not ours: up to the highest committed origin there is
+	outs   ledger.Outputs  // where the outputs of W end
+}
+
+// lessonEnd is what a learner brings back.
+type lessonEnd struct {
+	place
+	claim ledger.Claim
+	err   error
+	at    ledger.Position // start here
+	seq   int64
+	d     ledger.Position
+	outs  ledger.Outputs
+}
+
+// told is one committed output of the raw partition.
+type told struct {
+	learned ledger.Learned
+	origin  ledger.Position
+	at      int64 // its own offset in the output partition
+}
+
+// learner reads one partition's outputs back, beside the session's loop: other
+// partitions go on meanwhile. It holds copies; the part stays the loop's.
+type learner struct {
+	s      *session
+	p      part
+	l      lesson
+	epochs epochEnds
+	latest int32
+	places []place
+
+	seq   int64
+	d     ledger.Position
+	last  ledger.Position
+	batch []ledger.Learned
+	count int64
+}
+
+// learn starts a learner; the loop takes its end from s.learned.
+func (s *session) learn(p *part, l lesson) {
+	ctx, cancel := context.WithCancel(s.lessons)
+	p.phase, p.stopLearning = learning, cancel
+	places, err := s.outputPlaces(p)
+	w := &learner{s: s, p: *p, l: l, places: places, seq: p.seq, d: p.d, last: l.from}
+	s.learners.Go(func() {
+		defer cancel()
+		end := lessonEnd{place: w.p.place, claim: w.p.claim, err: err}
+		if err == nil {
+			end = w.run(ctx)
+		}
+		select {
+		case s.learned <- end:
+		case <-s.lessons.Done():
+		}
+	})
+}
+
+func (w *learner) run(ctx context.Context) lessonEnd {
+	end := lessonEnd{place: w.p.place, claim: w.p.claim}
+	outs, err := w.read(ctx)
+	if err != nil {
+		end.err = err
+		return end
+	}
+	end.at, end.seq, end.d, end.outs = w.last, w.seq, w.d, outs
+	return end
+}
+
+// read learns the range and returns where its outputs end.
+func (w *learner) read(ctx context.Context) (ledger.Outputs, error) {
+	if err := w.askEpochs(ctx); err != nil {
+		return nil, err
+	}
+	r, err := w.s.proc.openReader(ctx, w.s.kafka.adm, w.l.outs, w.places, w.keep)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	said := time.Now()
+	for {
+		t, ok, err := r.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		if err := w.take(ctx, t, r); err != nil {
+			return nil, err
+		}
+		if time.Since(said) > learnProgress {
+			said = time.Now()
+			w.s.log.Info("learning from the outputs", "topic", w.p.topic, "partition", w.p.partition,
+				"records", w.count, "at", w.last.Offset, "to", w.l.to.Offset)
+		}
+	}
+	return w.finish(ctx, r)
+}
+
+func (w *learner) askEpochs(ctx context.Context) error {
+	b, err := w.s.rawBounds(ctx, []*part{&w.p})
+	if err != nil {
+		return err
+	}
+	_, logEnd, err := b.of(&w.p)
+	if err != nil {
+		return err
+	}
+	w.latest = max(logEnd.LeaderEpoch, w.l.from.Epoch, w.l.to.Epoch)
+	w.epochs, err = w.s.epochs(ctx, &w.p, w.latest)
+	return err
+}
+
+// take hands an output over in lessons of a chunk's size. Outputs of one
+// origin come once: laws 1 and the order within a partition see to it; a
+// second one would be a fault to be seen, not to be learned.
+func (w *learner) take(ctx context.Context, t told, r *outputReader) error {
+	if t.origin.Less(w.last) {
+		w.s.log.Error("two committed outputs of one record, or out of order", "topic", w.p.topic,
+			"partition", w.p.partition, "offset", t.origin.Offset, "after", w.last.Offset)
+		return nil
+	}
+	w.batch = append(w.batch, t.learned)
+	w.last = ledger.Position{Epoch: t.origin.Epoch, Offset: t.origin.Offset + 1}
+	if len(w.batch) < ledger.MaxChunk {
+		return nil
+	}
+	return w.hand(ctx, w.last, 0, r.ends())
+}
+
+// hand writes a lesson.
+func (w *learner) hand(ctx context.Context, to ledger.Position, seq int64, outs ledger.Outputs) error {
+	newSeq, d, err := w.s.cfg.Ledger.Positions.Learn(ctx, &ledger.Lesson{
+		Partition: w.p.id, Claim: w.p.claim, Learned: w.batch, To: to, Seq: seq, Outputs: outs,
+	})
+	if err != nil {
+		return fmt.Errorf("learning: %w", err)
+	}
+	w.count += int64(len(w.batch))
+	w.s.m.learned(w.p.topic, len(w.batch))
+	w.seq, w.d, w.batch = newSeq, d, w.batch[:0]
+	return nil
+}
+
+// finish writes what is left, with the position behind all of it.
+func (w *learner) finish(ctx context.Context, r *outputReader) (ledger.Outputs, error) {
+	outs := r.ends()
+	if !w.l.verify {
+		w.last = w.last.Max(w.l.to)
+	}
+	if len(w.batch) > 0 || !w.l.verify {
+		if err := w.hand(ctx, w.last, w.l.seq, outs); err != nil {
+			return nil, err
+		}
+	}
+	if w.count > 0 || !w.l.verify {
+		w.s.log.Info("learned from the outputs what PostgreSQL or the group's offset did not tell",
+			"topic", w.p.topic, "partition", w.p.partition, "records", w.count, "now_at", w.last.Offset)
+	}
+	return outs, nil
+}
+
+// keep tells whether an output record is one to be learned, and of what origin.
+func (w *learner) keep(rec *kgo.Record) (told, bool) {
+	o, err := topics.ReadOutput(rec)
+	if err != nil || o.Released || o.ReplayID != "" || o.Origin.Partition != w.p.partition || !o.Origin.In(w.p.topic, w.p.id.Topic) {
+		return told{}, false
+	}
+	epoch := w.epochs.at(o.Origin.Offset)
+	if o.Verdict == ledger.New {
+		// The dedup-id proves topic id and epoch; another one is an output of a
+		// topic of this name that is gone.
+		e, ok := o.Epoch(w.p.id.Topic, w.l.from.Epoch, w.latest)
+		if !ok {
+			return told{}, false
+		}
+		epoch = e
+	}
+	at := ledger.Position{Epoch: epoch, Offset: o.Origin.Offset}
+	if at.Less(w.l.from) || !w.l.verify && !at.Less(w.l.to) {
+		return told{}, false
+	}
+	return told{origin: at, learned: w.learnedOf(&o, at)}, true
+}
+
+func (w *learner) learnedOf(o *topics.Output, at ledger.Position) ledger.Learned {
+	l := ledger.Learned{
+		Verdict: o.Verdict,
+		Origin: ledger.Origin{
+			Gate: ledger.GateKafka, Topic: w.p.id.Topic, Partition: w.p.partition, Epoch: at.Epoch, Offset: at.Offset,
+		},
+		Account: ledger.UnreadableScope, Reason: o.Reason, Bytes: o.Bytes, PayloadSHA256: o.PayloadSHA256,
+		SourceService: o.SourceService, FirstSeenAt: o.FirstSeenAt, ExpiresAt: o.ExpiresAt,
+	}
+	if o.Scope != (topics.Scope{}) {
+		l.Account = o.Scope.String()
+		if o.Key != "" {
+			l.Key = ledger.Key{Scope: w.s.cfg.Keyer.LedgerScope(o.Scope, o.Key), Key: o.Key}
+		}
+	}
+	return l
+}
+
+// endLesson follows a learner that came back.
+func (s *session) endLesson(ctx context.Context, e lessonEnd) {
+	p := s.parts[e.place]
+	if p == nil || p.phase != learning || p.claim != e.claim {
+		return
+	}
+	p.stopLearning = nil
+	switch {
+	case errors.Is(e.err, errOutputsGone):
+		s.hold(p, heldOutputsGone, e.err.Error())
+	case e.err != nil:
+		s.log.Warn("learning stopped; the position is read anew", "topic", p.topic, "partition", p.partition, "error", e.err)
+		p.retry(time.Second)
+	default:
+		p.seq, p.d, p.wrote = e.seq, e.d, e.at
+		b, err := s.rawBounds(ctx, []*part{p})
+		if err != nil {
+			s.log.Warn("listing a learned partition's log failed; the position is read anew", "error", err)
+			p.retry(time.Second)
+			return
+		}
+		s.startAt(p, e.at, b, e.outs)
+		s.seekStarted([]*part{p})
+	}
+}

@@ -1,0 +1,62 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	outputRoom   = 64 << 10 // what outputs must take above max_record_bytes
+	maxBatchFrom = 90 << 20 // below the client's own limit of a request
+	minBatch     = 64 << 10
+)
+
+// outputLimit is the largest batch that every output topic takes. The broker
+// refuses a larger one whole, although each of its records might fit.
+func (p *Processor) outputLimit(ctx context.Context) (int32, error) {
+	limit := int64(min(p.cfg.MaxRecord+outputRoom, maxBatchFrom))
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(p.cfg.Brokers...)}, p.cfg.ClientOptions...)...)
+	if err != nil {
+		return 0, fmt.Errorf("opening a client for topic settings: %w", err)
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	all, err := adm.ListTopics(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("listing topics: %w", err)
+	}
+	var outs []string
+	for _, name := range all.Names() {
+		if p.cfg.Router.IsRaw(name) {
+			o, err := p.cfg.Router.Outputs(name)
+			if err != nil {
+				continue // reported where the topic is assigned
+			}
+			outs = append(outs, o...)
+		}
+	}
+	if len(outs) == 0 {
+		return int32(limit), nil //nolint:gosec // bounded above
+	}
+	configs, err := adm.DescribeTopicConfigs(ctx, outs...)
+	if err != nil {
+		return 0, fmt.Errorf("reading max.message.bytes of outputs: %w", err)
+	}
+	for _, c := range configs {
+		if c.Err != nil {
+			continue // missing: reported where the raw topic is assigned
+		}
+		for _, kv := range c.Configs {
+			if kv.Key == "max.message.bytes" && kv.Value != nil {
+				if n, err := strconv.ParseInt(*kv.Value, 10, 64); err == nil {
+					limit = min(limit, n)
+				}
+			}
+		}
+	}
+	return int32(max(limit, minBatch)), nil //nolint:gosec // bounded above
+}

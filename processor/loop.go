@@ -1,0 +1,402 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/ledger"
+	"dedupledger/topics"
+)
+
+const (
+	idlePoll     = 500 * time.Millisecond // how long an empty poll waits
+	settlingPoll = 50 * time.Millisecond  // likewise while partitions wait for the rule
+	retryMin     = 100 * time.Millisecond
+	retryMax     = 5 * time.Second
+)
+
+// session is one loop with its own client, group member and transactional id.
+type session struct {
+	proc  *Processor
+	cfg   *Config
+	m     *metrics
+	state *sessionState
+	log   *slog.Logger
+	index int
+
+	kafka  *client
+	layout *topics.Layout
+	build  map[string]*topics.Builder // by raw topic
+	names  map[ledger.TopicID]string  // of raw topics this session has met
+	parts  map[place]*part
+
+	lessons  context.Context //nolint:containedctx // the life of the learners this session starts
+	learners sync.WaitGroup
+	learned  chan lessonEnd
+
+	rejected map[ledger.Origin]rejection // records an output refused, until they are committed
+	narrow   narrowing
+	failures int // consecutive, for the back-off
+}
+
+// run is one life of a session: until stop, or an error that wants the session
+// rebuilt. work outlives stop by the shutdown grace, so that the batch in hand
+// is finished.
+func (s *session) run(stop, work context.Context) error {
+	var end context.CancelFunc
+	s.lessons, end = context.WithCancel(work)
+	defer s.learners.Wait()
+	defer end()
+	for stop.Err() == nil {
+		if err := s.turn(stop, work); err != nil {
+			return err
+		}
+	}
+	return s.flush(work, true)
+}
+
+// turn is one round of the loop.
+func (s *session) turn(stop, work context.Context) error {
+	s.state.moved()
+	if err := s.takeEvents(work); err != nil {
+		return err
+	}
+	if err := s.settle(work); err != nil {
+		s.afterFailure(stop, "applying the position rule", err)
+		return fatalOnly(err)
+	}
+	b, err := s.poll(stop)
+	if err != nil {
+		return err
+	}
+	if len(b.items) == 0 {
+		return s.idle(work)
+	}
+	return s.process(stop, work, b)
+}
+
+// takeEvents follows assignments and revocations, and takes what learners
+// brought.
+func (s *session) takeEvents(work context.Context) error {
+	events, dirty := s.kafka.take()
+	if dirty {
+		s.m.rebalanced()
+		s.flushQuietly(work, events)
+		if err := s.kafka.clearRevoked(); err != nil {
+			return err
+		}
+		s.resync("rebalance")
+	}
+	for _, e := range events {
+		s.forget(e.place)
+		if e.gained {
+			s.parts[e.place] = &part{place: e.place, phase: pending}
+		}
+	}
+	for {
+		select {
+		case e := <-s.learned:
+			s.endLesson(work, e)
+		default:
+			s.state.note(s.parts)
+			return nil
+		}
+	}
+}
+
+func (s *session) forget(w place) {
+	if p := s.parts[w]; p != nil {
+		if p.stopLearning != nil {
+			p.stopLearning()
+		}
+		s.narrow.forget(p)
+		delete(s.parts, w)
+	}
+}
+
+// resync applies the position rule to every partition that was running: after
+// anything but a commit the client's own idea of the position is not trusted.
+func (s *session) resync(why string) {
+	var ps []*part
+	for _, p := range s.parts {
+		if p.phase == running {
+			p.retry(0)
+			ps = append(ps, p)
+		}
+	}
+	s.kafka.pause(ps)
+	if len(ps) > 0 {
+		s.log.Debug("positions are read anew", "why", why, "partitions", len(ps))
+	}
+}
+
+// poll reads a batch of the partitions that run.
+func (s *session) poll(stop context.Context) (*batch, error) {
+	idle := idlePoll
+	if len(s.waiting()) > 0 || s.anyPending() {
+		idle = settlingPoll
+	}
+	began := time.Now()
+	f := s.kafka.poll(stop, s.narrow.limit(s.cfg.BatchRecords), idle, s.cfg.BatchWait)
+	if f.closed {
+		return nil, errors.New("the client was closed")
+	}
+	if err := s.fetchErrors(f.errs); err != nil {
+		return nil, err
+	}
+	b := &batch{polled: time.Now(), items: make([]item, 0, len(f.records))}
+	for _, r := range f.records {
+		s.admit(b, r)
+	}
+	if len(b.items) > 0 {
+		s.m.stage("poll", time.Since(began))
+	}
+	return b, nil
+}
+
+// admit takes a polled record into the batch, unless its partition does not
+// run, its topic is another incarnation, or it lies below what is committed.
+func (s *session) admit(b *batch, r polledRecord) {
+	p := s.parts[place{r.rec.Topic, r.rec.Partition}]
+	if p == nil || p.phase != running {
+		return
+	}
+	if r.topicID != p.id.Topic {
+		p.retry(settleWait)
+		s.kafka.pause([]*part{p})
+		s.log.Warn("the topic was created again under the same name", "topic", p.topic, "partition", p.partition)
+		return
+	}
+	o := ledger.Origin{
+		Gate: ledger.GateKafka, Topic: p.id.Topic, Partition: p.partition,
+		Epoch: max(r.rec.LeaderEpoch, 0), Offset: r.rec.Offset,
+	}
+	if below(o.At(), p.w) {
+		s.m.belowCommitted(p.topic)
+		return
+	}
+	p.next = p.next.Max(o.Next())
+	b.items = append(b.items, item{part: p, rec: r.rec, reg: s.decode(r.rec, o)})
+}
+
+// fetchErrors answers what the client could not fetch: per partition the rule
+// is applied again; errors of the whole session rebuild it.
+func (s *session) fetchErrors(errs []kgo.FetchError) error {
+	for _, e := range errs {
+		if p := s.parts[place{e.Topic, e.Partition}]; p != nil && e.Topic != "" {
+			s.log.Warn("fetching failed; the position is read anew", "topic", e.Topic, "partition", e.Partition, "error", e.Err)
+			p.retry(time.Second)
+			s.kafka.pause([]*part{p})
+			continue
+		}
+		var group *kgo.ErrGroupSession
+		if errors.As(e.Err, &group) || isFatal(e.Err) {
+			return fmt.Errorf("group session: %w", e.Err)
+		}
+		s.log.Warn("fetching failed", "topic", e.Topic, "partition", e.Partition, "error", e.Err)
+	}
+	return nil
+}
+
+// process takes a batch from registration to commit.
+func (s *session) process(stop, work context.Context, b *batch) error {
+	s.state.busy(true)
+	defer s.state.busy(false)
+	s.m.batchRecords(len(b.items))
+	ctx, cancel := s.kafka.during(work)
+	defer cancel()
+	began := time.Now()
+	if err := s.register(ctx, b); err != nil {
+		s.resync("a batch was not registered")
+		if errors.Is(err, context.Canceled) {
+			return nil // revoked meanwhile: its new owner reads it
+		}
+		s.afterFailure(stop, "registering a batch", err)
+		return fatalOnly(err)
+	}
+	b.registered = time.Now()
+	s.m.stage("register", b.registered.Sub(began))
+	s.state.ledgerAnswered()
+	return s.commit(work, b)
+}
+
+// commit produces the outputs and commits them with the offsets.
+func (s *session) commit(work context.Context, b *batch) error {
+	outs := s.outputs(b)
+	marks := s.marks(b)
+	o, dataErr, err := s.kafka.transact(outs, marks)
+	b.committed = time.Now()
+	s.m.stage("commit", b.committed.Sub(b.registered))
+	switch {
+	case o == committed:
+		s.failures = 0
+		s.confirm(b, outs)
+		return nil
+	case o == broken:
+		return err
+	case dataErr != nil:
+		s.resync("an output refused a record")
+		return s.isolate(work, b, dataErr)
+	default:
+		if err != nil {
+			s.log.Warn("a transaction was not committed; the batch comes again", "error", err)
+			s.backOff(work)
+		}
+		// Not known to be aborted: EndTxn may have been applied although its
+		// answer was an error. The coordinator says where the group stands.
+		s.resync("a transaction did not report its commit")
+		return nil
+	}
+}
+
+// marks is what the transaction commits for each partition of the batch.
+func (s *session) marks(b *batch) map[place]mark {
+	m := make(map[place]mark, 8)
+	for p, end := range b.ends() {
+		m[p.place] = mark{end: end, metadata: topics.Marker{
+			Ledger: s.cfg.Ledger.ID, Topic: p.id.Topic, Seq: p.seq, Offset: end.Offset,
+		}.String()}
+	}
+	return m
+}
+
+// confirm is all that may only be said after the commit.
+func (s *session) confirm(b *batch, outs []*kgo.Record) {
+	ends := make(map[*part]ledger.Outputs, 8)
+	for i := range b.items {
+		it, out := &b.items[i], outs[i]
+		o := ends[it.part]
+		if o == nil {
+			o = ledger.Outputs{}
+			ends[it.part] = o
+		}
+		if o[out.Topic] == nil {
+			o[out.Topic] = map[int32]int64{}
+		}
+		o[out.Topic][out.Partition] = max(o[out.Topic][out.Partition], out.Offset+1)
+		delete(s.rejected, it.reg.Origin)
+	}
+	for p, end := range b.ends() {
+		p.committed(end, ends[p])
+	}
+	s.narrow.committed(b)
+	s.m.committed(s.index, b, outs)
+	s.state.committed()
+	s.cfg.Ledger.Memory.Confirm(b.clock, factsOf(b))
+}
+
+// factsOf is what the hot tier may remember of a committed batch.
+func factsOf(b *batch) []ledger.Fact {
+	regs := make([]ledger.Registration, len(b.items))
+	results := make([]ledger.Result, len(b.items))
+	for i := range b.items {
+		regs[i], results[i] = b.items[i].reg, b.items[i].res
+	}
+	return ledger.FactsOf(regs, results)
+}
+
+// idle flushes W when nothing came.
+func (s *session) idle(work context.Context) error {
+	s.m.idle(s.index, s.parts)
+	return s.flush(work, false)
+}
+
+// flush writes W of the partitions where the row is behind. A refusal means
+// that another session has the partition or that Postgres lost commits: the
+// rule is applied again. At the end nothing is left to apply it to.
+func (s *session) flush(ctx context.Context, last bool) error {
+	var as []ledger.Advance
+	for _, p := range s.parts {
+		if p.phase == running && p.wrote.Less(p.w) {
+			as = append(as, p.advance(p.d))
+		}
+	}
+	if len(as) == 0 {
+		return nil
+	}
+	err := s.cfg.Ledger.Positions.Flush(ctx, as)
+	switch {
+	case err == nil:
+		for _, p := range s.parts {
+			if p.phase == running {
+				p.wrote = p.w
+			}
+		}
+	case last:
+		s.log.Warn("the committed positions were not written; the next start finds them in the group's offsets", "error", err)
+	default:
+		s.resync("positions were not flushed")
+		s.afterFailure(ctx, "flushing positions", err)
+		return fatalOnly(err)
+	}
+	return nil
+}
+
+// flushQuietly writes W of partitions that are going away. Their next owner may
+// have claimed them already; the refusal is then right.
+func (s *session) flushQuietly(ctx context.Context, events []event) {
+	var as []ledger.Advance
+	for _, e := range events {
+		if p := s.parts[e.place]; !e.gained && p != nil && p.phase == running && p.wrote.Less(p.w) {
+			as = append(as, p.advance(p.d))
+		}
+	}
+	if len(as) == 0 {
+		return
+	}
+	if err := s.cfg.Ledger.Positions.Flush(ctx, as); err != nil {
+		s.log.Debug("positions of revoked partitions were not flushed", "error", err)
+	}
+}
+
+// afterFailure notes a failure of the ledger and waits before the next try.
+func (s *session) afterFailure(ctx context.Context, doing string, err error) {
+	switch {
+	case errors.Is(err, ledger.ErrClaimLost):
+		s.log.Info("the position rule is applied again", "after", doing, "why", err)
+	case errors.Is(err, ledger.ErrUnavailable):
+		s.state.ledgerSilent(err)
+		s.log.Warn("the ledger does not answer; nothing is consumed meanwhile", "doing", doing, "error", err)
+	default:
+		s.log.Warn("trying again", "doing", doing, "error", err)
+	}
+	s.backOff(ctx)
+}
+
+// backOff waits, doubling, until ctx ends.
+func (s *session) backOff(ctx context.Context) {
+	wait := min(retryMin<<min(s.failures, 8), retryMax)
+	s.failures++
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait):
+	}
+}
+
+func (s *session) anyPending() bool {
+	for _, p := range s.parts {
+		if p.phase == pending {
+			return true
+		}
+	}
+	return false
+}
+
+// fatalOnly keeps the errors that no waiting mends.
+func fatalOnly(err error) error {
+	if errors.Is(err, ledger.ErrSchema) || isFatal(err) {
+		return err
+	}
+	return nil
+}
+
+// placeOf names a record in logs.
+func (s *session) placeOf(it *item) string {
+	return topics.Place{Topic: it.part.topic, Partition: it.part.partition, Offset: it.rec.Offset}.String()
+}

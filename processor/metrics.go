@@ -1,0 +1,250 @@
+package processor
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/ledger"
+	"dedupledger/topics"
+)
+
+// maxScopes bounds the tenant/flow label pairs; the rest is "other" (exact
+// figures are in dedup_hour).
+const maxScopes = 200
+
+// metrics is product.md §7 as far as the filter goes. All label values known
+// beforehand are born at 0, so that the first increase can be seen.
+type metrics struct {
+	messages      *prometheus.CounterVec
+	scopeMessages *prometheus.CounterVec
+	invalid       *prometheus.CounterVec
+	bytes         *prometheus.CounterVec
+	endToEnd      *prometheus.HistogramVec
+	stages        *prometheus.HistogramVec
+	records       prometheus.Histogram
+	oldest        *prometheus.GaugeVec
+	lastCommit    *prometheus.GaugeVec
+	requests      *prometheus.CounterVec
+	requestTime   *prometheus.HistogramVec
+	heldParts     *prometheus.GaugeVec
+	foreignTotal  *prometheus.CounterVec
+	learnedTotal  *prometheus.CounterVec
+	belowTotal    *prometheus.CounterVec
+	sessions      prometheus.Gauge
+	rebuilds      *prometheus.CounterVec
+	rebalances    prometheus.Counter
+
+	mu     sync.Mutex
+	scopes map[string]bool
+	held   map[int]map[[2]string]int
+	ages   map[int]map[place]bool
+}
+
+func newMetrics(p *Processor) *metrics {
+	f := factory{p.cfg.Registry}
+	m := &metrics{
+		messages:      f.counter("dedup_messages_total", "Raw records by verdict, counted after the commit.", "status"),
+		scopeMessages: f.counter("dedup_scope_messages_total", "Raw records by tenant, flow and verdict; beyond 200 pairs: other.", "tenant", "flow", "status"),
+		invalid:       f.counter("dedup_invalid_total", "INVALID records by closed code.", "code"),
+		bytes:         f.counter("dedup_bytes_total", "Bytes of record values.", "direction"),
+		endToEnd:      f.histogram("dedup_end_to_end_seconds", "Raw record time to commit.", prometheus.ExponentialBuckets(0.005, 2, 16), "topic"),
+		stages:        f.histogram("dedup_batch_seconds", "Time of a batch by stage.", prometheus.ExponentialBuckets(0.001, 2, 14), "stage"),
+		oldest:        f.gauge("dedup_oldest_unprocessed_seconds", "Age of the oldest record in hand; 0 when caught up.", "topic", "partition"),
+		lastCommit:    f.gauge("dedup_last_commit_timestamp_seconds", "When the session last committed.", "session"),
+		requests:      f.counter("dedup_ledger_requests_total", "Calls of a ledger tier.", "tier", "outcome"),
+		requestTime:   f.histogram("dedup_ledger_request_seconds", "Time of a call of a ledger tier.", prometheus.ExponentialBuckets(0.0005, 2, 15), "tier", "gate"),
+		heldParts:     f.gauge("dedup_held_partitions", "Partitions not consumed until settled.", "topic", "reason"),
+		foreignTotal:  f.counter("dedup_foreign_offsets_total", "Group offsets set by another tool; not obeyed.", "topic"),
+		learnedTotal:  f.counter("dedup_learned_records_total", "Records learned from the outputs.", "topic"),
+		belowTotal:    f.counter("dedup_below_committed_total", "Records read again below the committed position and skipped.", "topic"),
+		rebuilds:      f.counter("dedup_session_rebuilds_total", "Client sessions rebuilt after an error.", "reason"),
+		scopes:        map[string]bool{},
+		held:          map[int]map[[2]string]int{},
+		ages:          map[int]map[place]bool{},
+	}
+	m.records = f.one(prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "dedup_batch_records", Help: "Records per batch.", Buckets: prometheus.ExponentialBuckets(1, 2, 14),
+	})).(prometheus.Histogram)
+	m.sessions = f.one(prometheus.NewGauge(prometheus.GaugeOpts{Name: "dedup_sessions", Help: "Client sessions alive."})).(prometheus.Gauge)
+	m.rebalances = f.one(prometheus.NewCounter(prometheus.CounterOpts{Name: "dedup_rebalances_total", Help: "Rebalances that took partitions away."})).(prometheus.Counter)
+	f.one(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "dedup_ledger_blocked_seconds", Help: "Since when PostgreSQL does not answer; 0: it does.",
+	}, func() float64 { return p.Status().Blocked.Seconds() }))
+	m.bear()
+	return m
+}
+
+// bear makes every label value known beforehand.
+func (m *metrics) bear() {
+	for _, v := range []ledger.Verdict{ledger.New, ledger.Seen, ledger.Drift, ledger.Invalid} {
+		m.messages.WithLabelValues(v.String())
+	}
+	for _, d := range []string{"in", "clean", "duplicates", "dead_letter"} {
+		m.bytes.WithLabelValues(d)
+	}
+	for _, tier := range []string{ledger.TierHot, ledger.TierCold} {
+		for _, o := range []string{"ok", "error", "timeout"} {
+			m.requests.WithLabelValues(tier, o)
+		}
+	}
+	for _, s := range []string{"poll", "register", "commit", "confirm"} {
+		m.stages.WithLabelValues(s)
+	}
+	for _, r := range []string{"end", "group"} {
+		m.rebuilds.WithLabelValues(r)
+	}
+}
+
+func (m *metrics) stage(name string, d time.Duration) {
+	m.stages.WithLabelValues(name).Observe(d.Seconds())
+}
+func (m *metrics) batchRecords(n int)          { m.records.Observe(float64(n)) }
+func (m *metrics) rebalanced()                 { m.rebalances.Inc() }
+func (m *metrics) foreign(topic string)        { m.foreignTotal.WithLabelValues(topic).Inc() }
+func (m *metrics) belowCommitted(topic string) { m.belowTotal.WithLabelValues(topic).Inc() }
+func (m *metrics) learned(topic string, n int) { m.learnedTotal.WithLabelValues(topic).Add(float64(n)) }
+func (m *metrics) rebuilt(reason string)       { m.rebuilds.WithLabelValues(reason).Inc() }
+
+// ledgerRequest counts a call of the cold tier; refusals are answers.
+func (m *metrics) ledgerRequest(err error, d time.Duration) {
+	outcome := "ok"
+	switch {
+	case errors.Is(err, ledger.ErrUnavailable):
+		outcome = "timeout"
+	case err != nil && !errors.Is(err, ledger.ErrClaimLost) && !errors.Is(err, ledger.ErrRejected):
+		outcome = "error"
+	}
+	m.requests.WithLabelValues(ledger.TierCold, outcome).Inc()
+	m.requestTime.WithLabelValues(ledger.TierCold, "kafka").Observe(d.Seconds())
+}
+
+// committed counts a batch, only now: redeliveries would count twice.
+func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {
+	var bytes [ledger.Invalid + 1]int
+	for i := range b.items {
+		it := &b.items[i]
+		m.messages.WithLabelValues(it.verdict.String()).Inc()
+		m.scope(it.reg.Account, it.verdict)
+		if it.verdict == ledger.Invalid {
+			m.invalid.WithLabelValues(it.reason).Inc()
+		}
+		bytes[it.verdict] += len(outs[i].Value)
+		bytes[0] += len(it.rec.Value)
+		m.endToEnd.WithLabelValues(it.rec.Topic).Observe(max(0, b.committed.Sub(it.rec.Timestamp).Seconds()))
+	}
+	m.bytes.WithLabelValues("in").Add(float64(bytes[0]))
+	m.bytes.WithLabelValues("clean").Add(float64(bytes[ledger.New]))
+	m.bytes.WithLabelValues("duplicates").Add(float64(bytes[ledger.Seen] + bytes[ledger.Drift]))
+	m.bytes.WithLabelValues("dead_letter").Add(float64(bytes[ledger.Invalid]))
+	m.lastCommit.WithLabelValues(strconv.Itoa(session)).SetToCurrentTime()
+	m.age(session, b)
+}
+
+// scope bounds the label pairs.
+func (m *metrics) scope(account string, v ledger.Verdict) {
+	tenant, flow := "other", "other"
+	m.mu.Lock()
+	if m.scopes[account] || len(m.scopes) < maxScopes {
+		m.scopes[account] = true
+		if s, err := topics.ParseScope(account); err == nil {
+			tenant, flow = s.Tenant, s.Flow
+		} else {
+			tenant, flow = "?", "?"
+		}
+	}
+	m.mu.Unlock()
+	m.scopeMessages.WithLabelValues(tenant, flow, v.String()).Inc()
+}
+
+// age shows how old the newest committed record of each partition was.
+func (m *metrics) age(session int, b *batch) {
+	last := map[place]time.Time{}
+	for i := range b.items {
+		last[b.items[i].part.place] = b.items[i].rec.Timestamp
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ages[session] == nil {
+		m.ages[session] = map[place]bool{}
+	}
+	for w, at := range last {
+		m.ages[session][w] = true
+		m.oldest.WithLabelValues(w.topic, strconv.Itoa(int(w.partition))).Set(max(0, b.committed.Sub(at).Seconds()))
+	}
+}
+
+// idle says that a session has nothing in hand, and drops the series of
+// partitions that went elsewhere.
+func (m *metrics) idle(session int, parts map[place]*part) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for w := range m.ages[session] {
+		if parts[w] == nil {
+			delete(m.ages[session], w)
+			m.oldest.DeleteLabelValues(w.topic, strconv.Itoa(int(w.partition)))
+			continue
+		}
+		if parts[w].phase == running {
+			m.oldest.WithLabelValues(w.topic, strconv.Itoa(int(w.partition))).Set(0)
+		}
+	}
+}
+
+// partitions shows what is held, over all sessions.
+func (m *metrics) partitions(session int, parts map[place]*part) {
+	now := map[[2]string]int{}
+	for _, p := range parts {
+		if p.phase == held {
+			now[[2]string{p.topic, p.reason}]++
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.held[session]
+	m.held[session] = now
+	for k := range before {
+		m.showHeld(k)
+	}
+	for k := range now {
+		m.showHeld(k)
+	}
+}
+
+func (m *metrics) showHeld(k [2]string) {
+	n := 0
+	for _, h := range m.held {
+		n += h[k]
+	}
+	m.heldParts.WithLabelValues(k[0], k[1]).Set(float64(n))
+}
+
+// factory registers with the injected registerer.
+type factory struct{ reg prometheus.Registerer }
+
+func (f factory) one(c prometheus.Collector) prometheus.Collector {
+	f.reg.MustRegister(c)
+	return c
+}
+
+func (f factory) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	f.reg.MustRegister(c)
+	return c
+}
+
+func (f factory) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	f.reg.MustRegister(g)
+	return g
+}
+
+func (f factory) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	f.reg.MustRegister(h)
+	return h
+}

@@ -1,0 +1,107 @@
+package processor
+
+import (
+	"time"
+
+	"dedupledger/ledger"
+)
+
+// place names a raw partition by topic name, as the client does.
+type place struct {
+	topic     string
+	partition int32
+}
+
+// phase is what a session does with a partition it was assigned.
+type phase uint8
+
+const (
+	pending  phase = iota + 1 // assigned; the position rule is still to be applied
+	learning                  // reads its outputs back; not consumed
+	held                      // not consumed until something outside changes
+	running                   // consumed
+)
+
+func (p phase) String() string {
+	return [...]string{"none", "pending", "learning", "held", "running"}[p]
+}
+
+// part is what a session knows of one raw partition. Only the session's own
+// goroutine touches it; callbacks of the client leave events instead.
+type part struct {
+	place
+	id    ledger.Partition
+	phase phase
+
+	// Held: a closed reason (metric label) and words for people.
+	reason, why string
+	again       time.Time // pending or held: not looked at before
+
+	claim ledger.Claim
+	seq   int64           // of the row, as last written or read
+	d     ledger.Position // likewise
+	next  ledger.Position // where consuming goes on
+	w     ledger.Position // committed, as this session knows
+	wrote ledger.Position // W in the row, as last written or read
+	outs  ledger.Outputs  // where the outputs of w end
+
+	stopLearning func() // ends the reading back, or nil
+}
+
+// start sets a partition running at a position that is known to be committed.
+func (p *part) start(at ledger.Position, outs ledger.Outputs) {
+	p.phase, p.reason, p.why = running, "", ""
+	p.next, p.w = at, at
+	p.outs = outs
+}
+
+// hold keeps it from being consumed; it is looked at again after wait.
+func (p *part) hold(reason, why string, wait time.Duration) {
+	p.phase, p.reason, p.why = held, reason, why
+	p.again = time.Now().Add(wait)
+}
+
+// retry applies the position rule anew, after wait.
+func (p *part) retry(wait time.Duration) {
+	p.phase = pending
+	p.again = time.Now().Add(wait)
+}
+
+// advance is the partition's part of a chunk that ends behind newD.
+func (p *part) advance(newD ledger.Position) ledger.Advance {
+	return ledger.Advance{
+		Partition: p.id, Claim: p.claim, Seq: p.seq, D: p.d,
+		NewD: p.d.Max(newD), W: p.w, Outputs: p.outs,
+	}
+}
+
+// took notes that the ledger has applied an advance.
+func (p *part) took(a ledger.Advance, seq int64) {
+	p.seq, p.d, p.wrote = seq, a.NewD, a.W
+}
+
+// committed notes that records up to end have their outputs, which end at outs.
+func (p *part) committed(end ledger.Position, outs ledger.Outputs) {
+	p.w = p.w.Max(end)
+	for topic, ps := range outs {
+		if p.outs[topic] == nil {
+			p.outs[topic] = map[int32]int64{}
+		}
+		for n, off := range ps {
+			p.outs[topic][n] = max(p.outs[topic][n], off)
+		}
+	}
+}
+
+// cloneOutputs is a deep copy, for what outlives the partition's own.
+func cloneOutputs(o ledger.Outputs) ledger.Outputs {
+	c := make(ledger.Outputs, len(o))
+	for topic, ps := range o {
+		m := make(map[int32]int64, len(ps))
+		for n, off := range ps {
+			m[n] = off
+		}
+		c[topic] = m
+	}
+	return c
+}

@@ -1,0 +1,70 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dedupledger/ledger"
+)
+
+// reasonLedgerRejected is the code of a record the tables cannot take.
+const reasonLedgerRejected = "ledger.rejected"
+
+// register takes the batch through the ledger, chunk by chunk in poll order,
+// and decides each record. On an error nothing of the batch may be produced:
+// it comes again, and redelivery gives the same answer.
+func (s *session) register(ctx context.Context, b *batch) error {
+	size := min(s.cfg.ChunkRecords, ledger.MaxChunk)
+	for from := 0; from < len(b.items); from += size {
+		items := b.items[from:min(from+size, len(b.items))]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.registerChunk(ctx, b, items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// registerChunk halves a chunk that holds data the ledger rejects, until the
+// single record is found; that one is registered as INVALID instead. A
+// rejected statement has written nothing, so its halves start clean.
+func (s *session) registerChunk(ctx context.Context, b *batch, items []item) error {
+	c, parts := chunkOf(items)
+	began := time.Now()
+	a, err := s.cfg.Ledger.Registrar.Register(ctx, c)
+	s.m.ledgerRequest(err, time.Since(began))
+	switch {
+	case err == nil:
+	case !errors.Is(err, ledger.ErrRejected):
+		return err
+	case len(items) > 1:
+		half := len(items) / 2
+		if err := s.registerChunk(ctx, b, items[:half]); err != nil {
+			return err
+		}
+		return s.registerChunk(ctx, b, items[half:])
+	case len(items[0].reg.Keys) > 0 || items[0].reg.SourceService != "":
+		s.log.Warn("the ledger rejected a record; it goes to dead-letter", "place", s.placeOf(&items[0]), "error", err)
+		reg := &items[0].reg
+		reg.Keys, reg.Reason, reg.SourceService = nil, reasonLedgerRejected, ""
+		return s.registerChunk(ctx, b, items)
+	default:
+		return err
+	}
+	if b.clock.Local.IsZero() {
+		b.clock = ledger.Clock{Postgres: a.Now, Local: began}
+	}
+	for i, p := range parts {
+		p.took(c.Advances[i], a.Seqs[i])
+	}
+	for i := range items {
+		it := &items[i]
+		it.res = a.Results[i]
+		it.verdict, it.reason = decide(&it.reg, &it.res)
+	}
+	s.applyRejections(items)
+	return nil
+}

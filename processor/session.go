@@ -1,0 +1,353 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/plugin/kslog"
+
+	"dedupledger/ledger"
+)
+
+// client is the session's Kafka client with what its callbacks left for the
+// session's goroutine. This file alone calls kgo.
+type client struct {
+	gts *kgo.GroupTransactSession
+	adm *kadm.Client
+
+	mu     sync.Mutex
+	events []event            // in the order they came
+	dirty  bool               // a revoke or loss came: the next End would abort
+	cancel context.CancelFunc // of the batch in hand
+}
+
+// event is a partition gained or lost.
+type event struct {
+	place
+	gained bool
+}
+
+// openClient connects, joins nothing yet, and fences whoever had this
+// transactional id: without the eager ProducerID a successor of a process that
+// died between TxnOffsetCommit and EndTxn would wait for the transaction
+// timeout (UNSTABLE_OFFSET_COMMIT keeps its records away, so it never produces,
+// so it never fences).
+func (p *Processor) openClient(ctx context.Context, i int, maxBatch int32) (*client, error) {
+	c := &client{}
+	gts, err := kgo.NewGroupTransactSession(p.clientOptions(i, maxBatch, c)...)
+	if err != nil {
+		return nil, fmt.Errorf("opening client session %d: %w", i, err)
+	}
+	c.gts, c.adm = gts, kadm.NewClient(gts.Client())
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Transaction, errors.New("fencing the predecessor timed out"))
+	defer cancel()
+	if _, _, err := gts.Client().ProducerID(ctx); err != nil {
+		gts.CloseAllowingRebalance()
+		return nil, fmt.Errorf("fencing transactional id %s: %w", p.transactionalID(i), err)
+	}
+	return c, nil
+}
+
+// transactionalID is also the static member's instance id.
+func (p *Processor) transactionalID(i int) string {
+	return fmt.Sprintf("%s-%d-%d", p.cfg.Group, p.cfg.Slot, i)
+}
+
+func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
+	id := p.transactionalID(i)
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(p.cfg.Brokers...),
+		kgo.ClientID("dedup-ledger-" + id),
+		kgo.WithLogger(kslog.New(p.cfg.Log.With("component", "kafka", "session", i))),
+		kgo.ConsumerGroup(p.cfg.Group),
+		kgo.TransactionalID(id),
+		kgo.TransactionTimeout(p.cfg.Transaction),
+		kgo.RebalanceTimeout(p.cfg.Rebalance),
+		kgo.SessionTimeout(p.cfg.Session),
+		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.ConsumeRegex(),
+		kgo.ConsumeTopics(p.cfg.Router.Pattern()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		// Where a partition starts is said by SetOffsets, after the position
+		// rule; an offset out of range is an error that applies the rule again,
+		// never a silent jump.
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchMaxBytes(p.cfg.FetchMax),
+		kgo.FetchMaxPartitionBytes(min(p.cfg.FetchMax, 4<<20)),
+		kgo.FetchMaxWait(250 * time.Millisecond),
+		kgo.MetadataMaxAge(30 * time.Second),
+		kgo.AlwaysRetryEOF(),
+		kgo.ProducerLinger(0),
+		kgo.ProducerBatchMaxBytes(maxBatch),
+		kgo.ProducerBatchCompression(compression(p.cfg.Compression)),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RecordDeliveryTimeout(p.cfg.Transaction),
+		kgo.OnPartitionsAssigned(c.onAssigned),
+		kgo.OnPartitionsRevoked(c.onRevoked),
+		kgo.OnPartitionsLost(c.onRevoked),
+	}
+	if p.cfg.Static {
+		opts = append(opts, kgo.InstanceID(id))
+	}
+	return append(opts, p.cfg.ClientOptions...)
+}
+
+func compression(name string) kgo.CompressionCodec {
+	switch name {
+	case "none":
+		return kgo.NoCompression()
+	case "snappy":
+		return kgo.SnappyCompression()
+	case "zstd":
+		return kgo.ZstdCompression()
+	default:
+		return kgo.Lz4Compression()
+	}
+}
+
+// onAssigned pauses what came before anything of it is fetched: the position
+// rule is applied first, by the session's goroutine.
+func (c *client) onAssigned(_ context.Context, cl *kgo.Client, added map[string][]int32) {
+	cl.PauseFetchPartitions(added)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.append(added, true)
+}
+
+// onRevoked makes the batch in hand stop waiting for the ledger. It is not
+// called for a second revoke before the next End (the session type returns
+// early), so no correctness rests on it: the claim in the ledger refuses
+// whoever works on a partition that another session took.
+func (c *client) onRevoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.append(gone, false)
+	c.dirty = true
+	if c.cancel != nil {
+		c.cancel()
+	}
+}
+
+func (c *client) append(m map[string][]int32, gained bool) {
+	for topic, ps := range m {
+		for _, p := range ps {
+			c.events = append(c.events, event{place{topic, p}, gained})
+		}
+	}
+}
+
+// take hands over what the callbacks left.
+func (c *client) take() (events []event, dirty bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	events, dirty = c.events, c.dirty
+	c.events, c.dirty = nil, false
+	return events, dirty
+}
+
+// during is a context for work on one batch that a revoke cancels.
+func (c *client) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel = cancel
+	if c.dirty {
+		cancel()
+	}
+	return ctx, cancel
+}
+
+// clearRevoked ends an empty transaction. The session type remembers a revoke
+// until the next End and would abort the next, innocent transaction
+// (franz-go#754). No broker is asked. The client then stands at its own cached
+// offsets, so every partition must be sought anew.
+func (c *client) clearRevoked() error {
+	if err := c.gts.Begin(); err != nil {
+		return fmt.Errorf("beginning the empty transaction after a rebalance: %w", err)
+	}
+	if _, err := c.gts.End(context.Background(), kgo.TryAbort); err != nil {
+		return fmt.Errorf("ending the empty transaction after a rebalance: %w", err)
+	}
+	return nil
+}
+
+// seek lets partitions be consumed from their positions.
+func (c *client) seek(parts []*part) {
+	set := make(map[string]map[int32]kgo.EpochOffset)
+	resume := make(map[string][]int32)
+	for _, p := range parts {
+		if set[p.topic] == nil {
+			set[p.topic] = map[int32]kgo.EpochOffset{}
+		}
+		set[p.topic][p.partition] = kgo.EpochOffset{Epoch: p.next.Epoch, Offset: p.next.Offset}
+		resume[p.topic] = append(resume[p.topic], p.partition)
+	}
+	c.gts.Client().SetOffsets(set)
+	c.gts.Client().ResumeFetchPartitions(resume)
+}
+
+// pause keeps partitions from being fetched.
+func (c *client) pause(parts []*part) {
+	m := make(map[string][]int32)
+	for _, p := range parts {
+		m[p.topic] = append(m[p.topic], p.partition)
+	}
+	if len(m) > 0 {
+		c.gts.Client().PauseFetchPartitions(m)
+	}
+}
+
+// fetched is what one poll brought.
+type fetched struct {
+	records []polledRecord
+	errs    []kgo.FetchError
+	closed  bool
+}
+
+type polledRecord struct {
+	topicID ledger.TopicID
+	rec     *kgo.Record
+}
+
+// poll waits at most idle for a first record, then at most gather for max.
+func (c *client) poll(ctx context.Context, maxRecords int, idle, gather time.Duration) fetched {
+	var f fetched
+	c.pollOnce(ctx, &f, maxRecords, idle)
+	if len(f.records) == 0 || f.closed {
+		return f
+	}
+	for end := time.Now().Add(gather); len(f.records) < maxRecords && ctx.Err() == nil; {
+		left := time.Until(end)
+		if left <= 0 {
+			break
+		}
+		c.pollOnce(ctx, &f, maxRecords-len(f.records), left)
+	}
+	return f
+}
+
+func (c *client) pollOnce(ctx context.Context, f *fetched, maxRecords int, wait time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	fs := c.gts.PollRecords(ctx, maxRecords)
+	f.closed = fs.IsClientClosed()
+	for _, e := range fs.Errors() {
+		if !errors.Is(e.Err, context.DeadlineExceeded) && !errors.Is(e.Err, context.Canceled) {
+			f.errs = append(f.errs, e)
+		}
+	}
+	fs.EachTopic(func(t kgo.FetchTopic) {
+		t.EachRecord(func(r *kgo.Record) {
+			f.records = append(f.records, polledRecord{ledger.TopicID(t.TopicID), r})
+		})
+	})
+}
+
+// outcome is how a transaction ended.
+type outcome uint8
+
+const (
+	committed outcome = iota + 1 // (true, nil): the only commit
+	unknown                      // (false, nil): NOT known to be aborted; ask the coordinator
+	broken                       // an error: rebuild the session, then ask
+)
+
+// transact produces the records and commits them with the offsets in marks, in
+// one transaction. dataErr is a broker's or the client's refusal of a record.
+func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, dataErr, err error) {
+	if err := c.gts.Begin(); err != nil {
+		return broken, nil, fmt.Errorf("beginning a transaction: %w", err)
+	}
+	bg := context.Background() // a transaction is never left half ended
+	first := kgo.AbortingFirstErrPromise(c.gts.Client())
+	for _, r := range outs {
+		c.gts.Produce(bg, r, first.Promise())
+	}
+	if err := c.gts.Client().Flush(bg); err != nil {
+		return broken, nil, fmt.Errorf("flushing outputs: %w", err)
+	}
+	produced := first.Err()
+	ctx := kgo.PreTxnCommitFnContext(bg, func(req *kmsg.TxnOffsetCommitRequest) error {
+		stamp(req, marks)
+		return nil
+	})
+	ok, err := c.gts.End(ctx, produced == nil)
+	switch {
+	case err != nil:
+		return broken, nil, fmt.Errorf("ending the transaction: %w", err)
+	case ok:
+		return committed, nil, nil
+	case produced != nil && isDataError(produced):
+		return unknown, produced, nil
+	case produced != nil:
+		return unknown, nil, fmt.Errorf("producing: %w", produced)
+	default:
+		return unknown, nil, nil
+	}
+}
+
+// mark is what is committed for one raw partition.
+type mark struct {
+	end      ledger.Position
+	metadata string
+}
+
+// stamp makes a commit say exactly the batch: the client would commit its own
+// idea of everything polled, without marker, and also partitions that were
+// sought but not consumed.
+func stamp(req *kmsg.TxnOffsetCommitRequest, marks map[place]mark) {
+	topics := req.Topics[:0]
+	for _, t := range req.Topics {
+		parts := t.Partitions[:0]
+		for _, p := range t.Partitions {
+			m, ok := marks[place{t.Topic, p.Partition}]
+			if !ok {
+				continue
+			}
+			p.Offset, p.LeaderEpoch, p.Metadata = m.end.Offset, m.end.Epoch, kmsg.StringPtr(m.metadata)
+			parts = append(parts, p)
+		}
+		if t.Partitions = parts; len(parts) > 0 {
+			topics = append(topics, t)
+		}
+	}
+	req.Topics = topics
+}
+
+// isDataError tells a record's own fault from the cluster's (DESIGN §5 step 5).
+func isDataError(err error) bool {
+	for _, e := range []error{
+		kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidTimestamp,
+		kerr.InvalidRecord, kerr.UnsupportedForMessageFormat,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// isFatal tells what no rebuild can mend: another process has this identity, or
+// rights are missing.
+func isFatal(err error) bool {
+	for _, e := range []error{
+		kerr.FencedInstanceID, kerr.GroupAuthorizationFailed, kerr.TransactionalIDAuthorizationFailed,
+		kerr.SaslAuthenticationFailed, kerr.ClusterAuthorizationFailed, kerr.InvalidTransactionTimeout,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// close ends the client; a static member keeps its partitions for its return.
+func (c *client) close() { c.gts.CloseAllowingRebalance() }

@@ -1,0 +1,119 @@
+package processor
+
+import (
+	"fmt"
+	"sort"
+	"sync"
+	"time"
+)
+
+// Status is what /readyz tells of the filter at one moment.
+type Status struct {
+	Sessions   int
+	Running    []string // raw partitions consumed, as topic/partition
+	Waiting    []string // pending or learning
+	Held       []Held
+	Blocked    time.Duration // since when the ledger does not answer; 0: it does
+	BlockedWhy string
+	LastCommit time.Time // zero: none yet
+}
+
+// Held is a partition that is not consumed until something outside changes.
+type Held struct{ Partition, Reason, Why string }
+
+// sessionState is written by a session and read by the watchdog and /readyz.
+type sessionState struct {
+	mu         sync.Mutex
+	live       bool
+	turned     time.Time // the last round of the loop began
+	inBatch    bool
+	silent     time.Time // since when the ledger does not answer
+	silentWhy  string
+	lastCommit time.Time
+	parts      []partState
+}
+
+type partState struct {
+	name        string
+	phase       phase
+	reason, why string
+}
+
+func (st *sessionState) set(f func()) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	f()
+}
+
+func (st *sessionState) alive(yes bool) { st.set(func() { st.live, st.turned = yes, time.Now() }) }
+func (st *sessionState) moved()         { st.set(func() { st.turned = time.Now() }) }
+func (st *sessionState) busy(yes bool)  { st.set(func() { st.inBatch = yes }) }
+func (st *sessionState) committed()     { st.set(func() { st.lastCommit = time.Now() }) }
+func (st *sessionState) ledgerAnswered() {
+	st.set(func() { st.silent, st.silentWhy = time.Time{}, "" })
+}
+
+func (st *sessionState) ledgerSilent(err error) {
+	st.set(func() {
+		if st.silent.IsZero() {
+			st.silent = time.Now()
+		}
+		st.silentWhy = err.Error()
+	})
+}
+
+// note keeps what the session's partitions are about.
+func (st *sessionState) note(parts map[place]*part) {
+	ps := make([]partState, 0, len(parts))
+	for _, p := range parts {
+		ps = append(ps, partState{fmt.Sprintf("%s/%d", p.topic, p.partition), p.phase, p.reason, p.why})
+	}
+	sort.Slice(ps, func(i, j int) bool { return ps[i].name < ps[j].name })
+	st.set(func() { st.parts = ps })
+}
+
+// stalled says for how long no round of the loop has begun although the ledger
+// answers. The client has no max.poll.interval of its own: its heartbeats would
+// go on for ever.
+func (st *sessionState) stalled(now time.Time) time.Duration {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.live || !st.silent.IsZero() {
+		return 0
+	}
+	return now.Sub(st.turned)
+}
+
+// Status adds up the sessions.
+func (p *Processor) Status() Status {
+	var out Status
+	now := time.Now()
+	for _, st := range p.states {
+		st.addTo(&out, now)
+	}
+	return out
+}
+
+func (st *sessionState) addTo(out *Status, now time.Time) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.live {
+		out.Sessions++
+	}
+	if !st.silent.IsZero() && now.Sub(st.silent) > out.Blocked {
+		out.Blocked, out.BlockedWhy = now.Sub(st.silent), st.silentWhy
+	}
+	if st.lastCommit.After(out.LastCommit) {
+		out.LastCommit = st.lastCommit
+	}
+	for _, p := range st.parts {
+		switch p.phase {
+		case running:
+			out.Running = append(out.Running, p.name)
+		case held:
+			out.Held = append(out.Held, Held{p.name, p.reason, p.why})
+		case pending, learning:
+			out.Waiting = append(out.Waiting, p.name)
+		}
+	}
+}
