@@ -1,0 +1,95 @@
+package topics
+
+import (
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Header names: the table of product.md §4. They never change once released.
+// All values are text in UTF-8.
+const (
+	HeaderKey         = "dedup-key"     // in: explicit key; out: the final key
+	HeaderScope       = "dedup-scope"   // in: where scope_from says so; out: tenant:flow
+	HeaderAttempt     = "dedup-attempt" // in only: client/attempt of an API registration
+	HeaderAction      = "dedup-action"  // on the operator topic only
+	HeaderID          = "dedup-id"      // UUIDv5 of the accepted record: the reader's idempotency key
+	HeaderStatus      = "dedup-status"
+	HeaderOrigin      = "dedup-origin" // topic/partition/offset of this raw record
+	HeaderFirstSeenAt = "dedup-first-seen-at"
+	HeaderExpiresAt   = "dedup-expires-at"
+	HeaderFirstOrigin = "dedup-first-origin" // of the accepted record, on duplicates
+	HeaderFirstID     = "dedup-first-id"
+	HeaderFirstSHA256 = "dedup-first-payload-sha256"
+	HeaderSHA256      = "dedup-payload-sha256" // of the raw bytes, lower-case hex
+	HeaderRetryCount  = "dedup-retry-count"
+	HeaderReason      = "dedup-reason" // a closed code, never a message
+	HeaderMatched     = "dedup-matched"
+	HeaderAliases     = "dedup-aliases"
+	HeaderPayload     = "dedup-payload" // PayloadReference, PayloadOmitted: the value is not the payload
+	HeaderReplayID    = "dedup-replay-id"
+)
+
+// Values of HeaderPayload.
+const (
+	PayloadReference = "reference" // dead letter that could not carry the value
+	PayloadOmitted   = "omitted"   // repeat above duplicates.payload_copies
+)
+
+// StatusReleased is the status of a held copy that an operator let through.
+// The others are those of ledger.Verdict.
+const StatusReleased = "RELEASED"
+
+const ourPrefix = "dedup-"
+
+// TimeLayout is how headers spell a time: RFC 3339, UTC, with microseconds.
+// Learning makes rows from these headers (DESIGN §4), and a row's times have
+// PostgreSQL's microseconds; with milliseconds a learned row would differ from
+// the one that was lost, and its window would end earlier than promised.
+const TimeLayout = "2006-01-02T15:04:05.000000Z07:00"
+
+// Ours reports whether a header belongs to the filter: its name begins with
+// "dedup-", in any case. Kafka compares names byte by byte, but gateways that
+// copy HTTP headers write Dedup-Key, and readers whose header maps ignore case
+// would take a forged Dedup-Id for ours. So incoming ones are read and dropped
+// without regard to case; what the filter writes is always lower case.
+func Ours(name string) bool {
+	return len(name) >= len(ourPrefix) && strings.EqualFold(name[:len(ourPrefix)], ourPrefix)
+}
+
+// Last is the value of the last header of that name, in any case: of repeats
+// the last counts, as Java's lastHeader has it. A header with a nil value is
+// there, with a nil value.
+func Last(headers []kgo.RecordHeader, name string) (value []byte, ok bool) {
+	for i := len(headers) - 1; i >= 0; i-- {
+		if len(headers[i].Key) == len(name) && strings.EqualFold(headers[i].Key, name) {
+			return headers[i].Value, true
+		}
+	}
+	return nil, false
+}
+
+// countForeign is the number of headers that are passed on.
+func countForeign(headers []kgo.RecordHeader) int {
+	n := 0
+	for i := range headers {
+		if !Ours(headers[i].Key) {
+			n++
+		}
+	}
+	return n
+}
+
+// appendForeign passes foreign headers on: order, repeats, case, empty names
+// and nil values as they came. The values are shared, not copied.
+func appendForeign(dst, headers []kgo.RecordHeader) []kgo.RecordHeader {
+	for i := range headers {
+		if !Ours(headers[i].Key) {
+			dst = append(dst, headers[i])
+		}
+	}
+	return dst
+}
+
+func appendTime(b []byte, t time.Time) []byte { return t.UTC().AppendFormat(b, TimeLayout) }

@@ -1,0 +1,183 @@
+package topics
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/ledger"
+)
+
+// Facts is what the decision says of one raw record.
+type Facts struct {
+	Origin        ledger.Origin // of this record
+	Scope         string        // tenant:flow; "" where it cannot be read
+	Key           string        // the final key; "" where there is none
+	Verdict       ledger.Verdict
+	Reason        string // closed code, or ""
+	PayloadSHA256 [32]byte
+	Entry         ledger.Entry // the live row; for a NEW its own. Not read for INVALID
+	Repeat        int64        // repeats including this one; of SEEN and DRIFT
+}
+
+// Builder makes the output records of one raw topic. Outputs share the memory
+// of the input's key, value and foreign headers, so the input must not be
+// recycled or written to before they are produced. Safe for concurrent use.
+type Builder struct {
+	clean, duplicates, deadLetter target
+	rawCount                      int32
+	name                          func(ledger.TopicID) string
+}
+
+type target struct {
+	topic string
+	count int32
+}
+
+// NewBuilder takes the topics' names and partition counts. name tells a topic's
+// present name from its id, for the origin of a row's first record, and falls
+// back to the id's text; Layout.Name does.
+func NewBuilder(r *Router, l *Layout, raw string, name func(ledger.TopicID) string) (*Builder, error) {
+	clean, err := r.Clean(raw)
+	if err != nil {
+		return nil, err
+	}
+	b := &Builder{rawCount: l.Count(raw), name: name}
+	for _, t := range []struct {
+		to    *target
+		topic string
+	}{{&b.clean, clean}, {&b.duplicates, r.Duplicates()}, {&b.deadLetter, r.DeadLetter()}} {
+		*t.to = target{topic: t.topic, count: l.Count(t.topic)}
+		if t.to.count < 1 {
+			return nil, fmt.Errorf("raw topic %q: building for output topic %q, whose partitions are not known", raw, t.topic)
+		}
+	}
+	if b.rawCount < 1 {
+		return nil, fmt.Errorf("raw topic %q: its partitions are not known", raw)
+	}
+	return b, nil
+}
+
+// Output builds the one output of a record: clean for NEW, duplicates for SEEN
+// and DRIFT, dead-letter for INVALID.
+func (b *Builder) Output(in *kgo.Record, f *Facts) *kgo.Record {
+	switch f.Verdict {
+	case ledger.New:
+		return b.Clean(in, f)
+	case ledger.Seen, ledger.Drift:
+		return b.Duplicate(in, f)
+	default:
+		return b.DeadLetter(in, f)
+	}
+}
+
+// Clean passes the record on: key, value (nil stays nil), timestamp, partition
+// and foreign headers as they came, ours behind them.
+func (b *Builder) Clean(in *kgo.Record, f *Facts) *kgo.Record {
+	w := newHeaderWriter(in, f, 9)
+	w.text(HeaderKey, f.Key)
+	w.text(HeaderScope, f.Scope)
+	id := f.Origin.ID()
+	w.uuid(HeaderID, id)
+	w.text(HeaderStatus, f.Verdict.String())
+	w.place(HeaderOrigin, in.Topic, f.Origin)
+	w.window(&f.Entry)
+	w.hash(HeaderSHA256, &f.PayloadSHA256)
+	w.optional(HeaderReason, f.Reason)
+	return b.record(in, b.clean, w.headers)
+}
+
+// Duplicate is the full copy of a repeat for the audit, with what is known of
+// the accepted record.
+func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
+	own, first := in.Topic, ""
+	if f.Entry.Origin.Gate == ledger.GateKafka {
+		first = b.name(f.Entry.Origin.Topic)
+	}
+	// Headers stay below 1 KiB. Two topic names of up to 249 characters, a long
+	// key and a long scope together would not: then ids of 36 characters take
+	// the place of the names, that of the first record before the own one.
+	room := maxOurHeaders - duplicateFixed - len(f.Key) - len(f.Scope) - len(f.Reason)
+	if len(own)+len(first) > room && first != "" {
+		first = f.Entry.Origin.Topic.String()
+	}
+	if len(own)+len(first) > room {
+		own = f.Origin.Topic.String()
+	}
+	w := newHeaderWriter(in, f, 12)
+	w.text(HeaderKey, f.Key)
+	w.text(HeaderScope, f.Scope)
+	w.text(HeaderStatus, f.Verdict.String())
+	w.place(HeaderOrigin, own, f.Origin)
+	w.window(&f.Entry)
+	if first != "" { // an API registration has no place; its id comes with the API
+		w.place(HeaderFirstOrigin, first, f.Entry.Origin)
+		w.uuid(HeaderFirstID, f.Entry.Origin.ID())
+	}
+	w.hash(HeaderFirstSHA256, &f.Entry.PayloadSHA256)
+	w.hash(HeaderSHA256, &f.PayloadSHA256)
+	w.number(HeaderRetryCount, f.Repeat)
+	w.optional(HeaderReason, f.Reason)
+	return b.record(in, b.duplicates, w.headers)
+}
+
+// DeadLetter is the full copy of a record that cannot be judged, with the code.
+// One above max_record_bytes is a reference at once: no output takes its value.
+func (b *Builder) DeadLetter(in *kgo.Record, f *Facts) *kgo.Record {
+	if f.Reason == CodeRecordTooLarge {
+		return b.Reference(in, f, time.Time{})
+	}
+	return b.record(in, b.deadLetter, b.deadHeaders(in, f, ""))
+}
+
+// Reference is a dead letter without the value: HeaderPayload says so, and
+// HeaderOrigin tells where the bytes are while raw keeps them. With a time it is
+// the last resort for a record whose first form dead-letter refused, and the
+// time takes the timestamp's place, which may be what was refused. A reference
+// must always fit: a key, or foreign headers, of more than 32 KiB in all are
+// left out as well.
+func (b *Builder) Reference(in *kgo.Record, f *Facts, at time.Time) *kgo.Record {
+	bare := *in
+	bare.Value = nil
+	if len(bare.Key) > maxReferenceCarries {
+		bare.Key = nil
+	}
+	size := len(bare.Key)
+	for i := range in.Headers {
+		size += len(in.Headers[i].Key) + len(in.Headers[i].Value) + headerOverhead
+	}
+	if size > maxReferenceCarries {
+		bare.Headers = nil
+	}
+	if !at.IsZero() {
+		bare.Timestamp = at
+	}
+	out := b.record(&bare, b.deadLetter, b.deadHeaders(&bare, f, PayloadReference))
+	// The partition is that of the full form, so that it is found there.
+	out.Partition = Partition(in.Key, in.Partition, b.rawCount, b.deadLetter.count)
+	return out
+}
+
+func (b *Builder) deadHeaders(in *kgo.Record, f *Facts, payload string) []kgo.RecordHeader {
+	w := newHeaderWriter(in, f, 7)
+	w.optional(HeaderKey, f.Key)
+	w.optional(HeaderScope, f.Scope)
+	w.text(HeaderStatus, ledger.Invalid.String())
+	w.place(HeaderOrigin, in.Topic, f.Origin)
+	w.hash(HeaderSHA256, &f.PayloadSHA256)
+	w.text(HeaderReason, f.Reason)
+	w.optional(HeaderPayload, payload)
+	return w.headers
+}
+
+func (b *Builder) record(in *kgo.Record, to target, headers []kgo.RecordHeader) *kgo.Record {
+	return &kgo.Record{
+		Key:       in.Key,
+		Value:     in.Value,
+		Headers:   headers,
+		Timestamp: in.Timestamp,
+		Topic:     to.topic,
+		Partition: Partition(in.Key, in.Partition, b.rawCount, to.count),
+	}
+}
