@@ -1,0 +1,49 @@
+package ledger
+
+// FactsOf is what the hot tier is told of a batch: one fact per key, its last
+// state. Call it only with the answers of committed registrations, results in
+// the order of their registrations. It is pure.
+//
+// A row made in the batch stays Inserted although later copies of it in the
+// same batch were repeats: Postgres had no row when the batch began, and that is
+// what a witness is compared with.
+func FactsOf(registrations []Registration, results []Result) []Fact {
+	facts := make([]Fact, 0, len(results))
+	at := make(map[[2]string]int, len(results))
+	for i := range min(len(registrations), len(results)) {
+		if len(registrations[i].Keys) == 0 || results[i].Refused != "" || results[i].Entry.Key == "" {
+			continue // nothing of it is in the ledger under a key
+		}
+		f := factOf(&results[i])
+		id := [2]string{f.Scope, f.Key}
+		j, known := at[id]
+		if !known {
+			at[id] = len(facts)
+			facts = append(facts, f)
+			continue
+		}
+		if sameRow(&facts[j], &f) {
+			f.Inserted = f.Inserted || facts[j].Inserted
+			f.RetryCount = max(f.RetryCount, facts[j].RetryCount)
+		}
+		facts[j] = f
+	}
+	return facts
+}
+
+func factOf(r *Result) Fact {
+	return Fact{
+		Scope: r.Entry.Scope, Key: r.Entry.Key,
+		Origin:        r.Entry.Origin,
+		PayloadSHA256: r.Entry.PayloadSHA256,
+		HashMode:      r.Entry.HashMode,
+		FirstSeenAt:   r.Entry.FirstSeenAt,
+		ExpiresAt:     r.Entry.ExpiresAt,
+		RetryCount:    max(r.Entry.RetryCount, r.Repeat),
+		Inserted:      r.Inserted,
+	}
+}
+
+func sameRow(a, b *Fact) bool {
+	return a.Origin == b.Origin && a.FirstSeenAt.Equal(b.FirstSeenAt)
+}
