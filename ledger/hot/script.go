@@ -1,0 +1,38 @@
+package hot
+
+import "github.com/redis/go-redis/v9"
+
+// rememberSource writes one fact unless it has to give way, and returns what was
+// there, or nil. KEYS: the fact's key. ARGV: value, PX in milliseconds, and the
+// highest first-seen that can be true, in microseconds.
+//
+// Check and write are one script because between a GET and a SET another process
+// could write the tombstone that the SET would then bury: for a moment, or for
+// the rest of the window, a closed row would look live. It names one key, so it
+// runs in Redis Cluster. A value of another type (pcall: WRONGTYPE) is foreign,
+// and SET replaces any type.
+//
+// Positions are one higher than in the package documentation: Lua counts from 1.
+const rememberSource = `
+local function seen(v)
+  local a, b, c, d, e, f, g, h = string.byte(v, 5, 12)
+  return ((((((a * 256 + b) * 256 + c) * 256 + d) * 256 + e) * 256 + f) * 256 + g) * 256 + h
+end
+local new = ARGV[1]
+local was = redis.pcall('GET', KEYS[1])
+if type(was) ~= 'string' then
+  was = false
+elseif #was == #new and string.byte(was, 1) == string.byte(new, 1) and seen(was) <= tonumber(ARGV[3]) then
+  if seen(was) > seen(new) then
+    return was
+  end
+  local closed = string.byte(was, 2) % 2 == 1
+  if closed and string.byte(new, 2) % 2 == 0 and string.sub(was, 4, 44) == string.sub(new, 4, 44) then
+    return was
+  end
+end
+redis.call('SET', KEYS[1], new, 'PX', ARGV[2])
+return was
+`
+
+func newRememberScript() *redis.Script { return redis.NewScript(rememberSource) }
