@@ -24,6 +24,8 @@ missing=
 have_postgres || missing="$missing postgresql-15"
 command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"
 command -v java >/dev/null 2>&1 || missing="$missing openjdk-17-jre-headless"
+# The tests are built with the race detector, which needs a C compiler.
+command -v gcc >/dev/null 2>&1 || command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 if [ ! -f "$folder/libs/kafka_2.13-$kafka.jar" ]; then
 	command -v mvn >/dev/null 2>&1 || missing="$missing maven"
 fi
