@@ -33,7 +33,7 @@ type Positions interface {
 
 // Memory takes facts after the commit; it never blocks and never fails.
 type Memory interface {
-	Confirm(now ledger.Clock, facts []ledger.Fact)
+	Confirm(facts []ledger.Fact, now ledger.Clock)
 }
 
 // Keyer finds a record's key by the flow's rule.

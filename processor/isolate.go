@@ -73,6 +73,7 @@ func (s *session) isolate(ctx context.Context, b *batch, cause error) error {
 			s.afterFailure(ctx, "closing the row of a refused record", err)
 			return fatalOnly(err)
 		}
+		s.forgetFact(b, it)
 		r = rejection{reason: reasonOutputRejected}
 	case !r.reference:
 		r = rejection{reason: it.reason, reference: true}
@@ -97,4 +98,16 @@ func (s *session) applyRejections(items []item) {
 			items[i].verdict, items[i].reason = ledger.Invalid, r.reason
 		}
 	}
+}
+
+// forgetFact leaves a tombstone in the hot tier for a row that was closed.
+func (s *session) forgetFact(b *batch, it *item) {
+	if it.verdict != ledger.New {
+		return
+	}
+	facts := ledger.FactsOf([]ledger.Registration{it.reg}, []ledger.Result{it.res})
+	for i := range facts {
+		facts[i].Closed, facts[i].Inserted = true, false
+	}
+	s.cfg.Ledger.Memory.Confirm(facts, b.clock)
 }

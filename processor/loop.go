@@ -288,7 +288,7 @@ func (s *session) confirm(b *batch, outs []*kgo.Record) {
 	s.narrow.committed(b)
 	s.m.committed(s.index, b, outs)
 	s.state.committed()
-	s.cfg.Ledger.Memory.Confirm(b.clock, factsOf(b))
+	s.cfg.Ledger.Memory.Confirm(factsOf(b), b.clock)
 }
 
 // factsOf is what the hot tier may remember of a committed batch.

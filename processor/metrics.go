@@ -1,7 +1,6 @@
 package processor
 
 import (
-	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -29,8 +28,6 @@ type metrics struct {
 	records       prometheus.Histogram
 	oldest        *prometheus.GaugeVec
 	lastCommit    *prometheus.GaugeVec
-	requests      *prometheus.CounterVec
-	requestTime   *prometheus.HistogramVec
 	heldParts     *prometheus.GaugeVec
 	foreignTotal  *prometheus.CounterVec
 	learnedTotal  *prometheus.CounterVec
@@ -56,8 +53,6 @@ func newMetrics(p *Processor) *metrics {
 		stages:        f.histogram("dedup_batch_seconds", "Time of a batch by stage.", prometheus.ExponentialBuckets(0.001, 2, 14), "stage"),
 		oldest:        f.gauge("dedup_oldest_unprocessed_seconds", "Age of the oldest record in hand; 0 when caught up.", "topic", "partition"),
 		lastCommit:    f.gauge("dedup_last_commit_timestamp_seconds", "When the session last committed.", "session"),
-		requests:      f.counter("dedup_ledger_requests_total", "Calls of a ledger tier.", "tier", "outcome"),
-		requestTime:   f.histogram("dedup_ledger_request_seconds", "Time of a call of a ledger tier.", prometheus.ExponentialBuckets(0.0005, 2, 15), "tier", "gate"),
 		heldParts:     f.gauge("dedup_held_partitions", "Partitions not consumed until settled.", "topic", "reason"),
 		foreignTotal:  f.counter("dedup_foreign_offsets_total", "Group offsets set by another tool; not obeyed.", "topic"),
 		learnedTotal:  f.counter("dedup_learned_records_total", "Records learned from the outputs.", "topic"),
@@ -87,11 +82,6 @@ func (m *metrics) bear() {
 	for _, d := range []string{"in", "clean", "duplicates", "dead_letter"} {
 		m.bytes.WithLabelValues(d)
 	}
-	for _, tier := range []string{ledger.TierHot, ledger.TierCold} {
-		for _, o := range []string{"ok", "error", "timeout"} {
-			m.requests.WithLabelValues(tier, o)
-		}
-	}
 	for _, s := range []string{"poll", "register", "commit", "confirm"} {
 		m.stages.WithLabelValues(s)
 	}
@@ -109,19 +99,6 @@ func (m *metrics) foreign(topic string)        { m.foreignTotal.WithLabelValues(
 func (m *metrics) belowCommitted(topic string) { m.belowTotal.WithLabelValues(topic).Inc() }
 func (m *metrics) learned(topic string, n int) { m.learnedTotal.WithLabelValues(topic).Add(float64(n)) }
 func (m *metrics) rebuilt(reason string)       { m.rebuilds.WithLabelValues(reason).Inc() }
-
-// ledgerRequest counts a call of the cold tier; refusals are answers.
-func (m *metrics) ledgerRequest(err error, d time.Duration) {
-	outcome := "ok"
-	switch {
-	case errors.Is(err, ledger.ErrUnavailable):
-		outcome = "timeout"
-	case err != nil && !errors.Is(err, ledger.ErrClaimLost) && !errors.Is(err, ledger.ErrRejected):
-		outcome = "error"
-	}
-	m.requests.WithLabelValues(ledger.TierCold, outcome).Inc()
-	m.requestTime.WithLabelValues(ledger.TierCold, "kafka").Observe(d.Seconds())
-}
 
 // committed counts a batch, only now: redeliveries would count twice.
 func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {

@@ -35,7 +35,6 @@ func (s *session) registerChunk(ctx context.Context, b *batch, items []item) err
 	c, parts := chunkOf(items)
 	began := time.Now()
 	a, err := s.cfg.Ledger.Registrar.Register(ctx, c)
-	s.m.ledgerRequest(err, time.Since(began))
 	switch {
 	case err == nil:
 	case !errors.Is(err, ledger.ErrRejected):

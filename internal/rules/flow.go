@@ -3,6 +3,8 @@ package rules
 import (
 	"strings"
 	"time"
+
+	"dedupledger/topics/msgkey"
 )
 
 // Flow is what the rules say of one tenant:flow before the key is known.
@@ -11,6 +13,7 @@ type Flow struct {
 	Extractors []string
 
 	set   *Set
+	chain msgkey.Chain // of Extractors
 	scope string
 	keyed bitset // rules with key that match the scope
 

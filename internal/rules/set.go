@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dedupledger/internal/setting"
+	"dedupledger/topics/msgkey"
 )
 
 // maxRules bounds a set: each scope seen remembers one bit per rule.
@@ -117,6 +118,7 @@ func (s *Set) resolve(scope string) *Flow {
 		return nil
 	}
 	f.Extractors = s.rules[chain].Extractors.Value
+	f.chain, _ = msgkey.NewChain(f.Extractors...) // checked when the rule was compiled
 	f.space = LedgerScope(scope, s.rules[f.namespace].Namespace.Value)
 	return f
 }

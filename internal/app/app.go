@@ -1,0 +1,209 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/internal/app/config"
+	"dedupledger/internal/rules"
+	"dedupledger/ledger"
+	"dedupledger/ledger/cold"
+	"dedupledger/ledger/hot"
+	"dedupledger/processor"
+)
+
+const (
+	stopTimeout = 10 * time.Second
+	monthsEvery = time.Hour
+)
+
+// Options are what a run needs beside its configuration.
+type Options struct {
+	Config  *config.Config
+	Version string
+	Log     *slog.Logger
+	// ClientOptions are added to every Kafka client; for tests.
+	ClientOptions []kgo.Opt
+}
+
+// app is one run.
+type app struct {
+	Options
+	cleanup cleanup
+	ready   *readiness
+	reg     *prometheus.Registry
+	cold    *cold.Ledger
+	hot     *hot.Hot
+	tiers   *ledger.Tiers
+}
+
+// Run filters until ctx ends. What time can mend is retried, with the reason
+// logged and /readyz red; what it cannot is returned as one sentence.
+func Run(ctx context.Context, o Options) (err error) {
+	a := &app{Options: o, ready: newReadiness(), reg: prometheus.NewRegistry()}
+	a.cleanup.log = o.Log
+	defer func() {
+		stop, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stopTimeout, errors.New("stopping timed out after "+stopTimeout.String()))
+		defer cancel()
+		err = errors.Join(err, a.cleanup.run(stop))
+	}()
+	p, err := a.start(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // told to stop while starting
+		}
+		return err
+	}
+	if err := p.Run(ctx); err != nil {
+		return fmt.Errorf("the filter ended: %w", err)
+	}
+	return nil
+}
+
+// start is deliberately straight-line: each step needs what the one before it
+// acquired, and the clean-up stack mirrors the order.
+func (a *app) start(ctx context.Context) (*processor.Processor, error) {
+	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.buildInfo()
+	addr, err := serveOps(ctx, a.Config.HTTP.Listen, a.ready, a.reg, &a.cleanup)
+	if err != nil {
+		return nil, err
+	}
+	a.Log.Info("starting", "version", a.Version, "http", addr, "group", a.Config.Kafka.Group, "slot", a.Config.Processor.Slot)
+	set, err := a.Config.Rules()
+	if err != nil {
+		return nil, fmt.Errorf("compiling the rules: %w", err)
+	}
+	router, err := a.Config.Router()
+	if err != nil {
+		return nil, fmt.Errorf("compiling the topic names: %w", err)
+	}
+	if err := a.openCold(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.openHot(); err != nil {
+		return nil, err
+	}
+	if err := a.awaitKafka(ctx, router); err != nil {
+		return nil, err
+	}
+	a.warnWindows(set)
+	p := processor.New(a.processorConfig(router, rules.NewKeyer(set)))
+	a.ready.run(p, a.redisStatus)
+	return p, nil
+}
+
+// openCold waits for PostgreSQL; a schema or login that does not fit ends the
+// start.
+func (a *app) openCold(ctx context.Context) error {
+	c := a.Config.Postgres
+	err := a.retry(ctx, "postgres", func(ctx context.Context) error {
+		l, err := cold.Open(ctx, cold.Config{
+			URL: c.URL.Reveal(), PasswordFile: c.Password.File,
+			MaxConns: int32(c.Pool.Max), Lifetime: c.Pool.Lifetime, ConnectTimeout: c.Pool.ConnectTimeout, //nolint:gosec // bounded by the configuration
+			TCPUserTimeout: c.Pool.TCPUserTimeout, LockTimeout: c.LockTimeout, StatementTimeout: c.StatementTimeout,
+			NoStatementCache: !c.StatementCache, KeepPerKey: a.Config.Sightings.KeepPerKey,
+			ApplicationName: fmt.Sprintf("dedup slot %d", a.Config.Processor.Slot), Logger: a.Log,
+		})
+		a.cold = l
+		return err
+	}, func(err error) bool { return errors.Is(err, ledger.ErrUnavailable) })
+	if err != nil {
+		return err
+	}
+	a.cleanup.onStop("postgres", func(context.Context) error { a.cold.Close(); return nil })
+	mctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.cold.Maintain(mctx, a.Config.Months.Ahead, monthsEvery)
+	}()
+	a.cleanup.onStop("months", func(context.Context) error { cancel(); <-done; return nil })
+	return nil
+}
+
+// openHot needs no Redis to be there: the filter starts without it.
+func (a *app) openHot() error {
+	c := a.Config.Redis
+	h, err := hot.Open(hot.Config{
+		Addrs: c.Addrs, MasterName: c.MasterName, Username: c.Username,
+		Password: c.Password.Inline.Reveal(), PasswordFile: c.Password.File,
+		Prefix: c.Prefix, LedgerID: a.cold.ID().String(), TTLCap: c.TTLCap, Timeout: c.Timeout,
+		Circuit: hot.Circuit{Errors: c.Circuit.Errors, Open: c.Circuit.Open}, Log: a.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("preparing redis: %w", err)
+	}
+	a.hot = h
+	a.cleanup.onStop("redis", func(context.Context) error { return h.Close() })
+	observe, shown := ledgerMetrics(a.reg, h)
+	a.tiers = ledger.NewTiers(ledger.TiersConfig{
+		Cold: a.cold, Hot: h, Witnesses: a.cold, Log: a.Log.With("component", "hot"), Observe: observe,
+	})
+	shown(a.tiers)
+	a.cleanup.onStop("facts", a.tiers.Close)
+	return nil
+}
+
+func (a *app) redisStatus() string {
+	if a.hot.CircuitOpen() {
+		return "down, verdicts unaffected"
+	}
+	return "ok"
+}
+
+// retry tries until it works, a failure that time does not mend, or ctx ends.
+func (a *app) retry(ctx context.Context, what string, try func(context.Context) error, mends func(error) bool) error {
+	said := ""
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := try(ctx)
+		if err == nil {
+			a.ready.wait(what, "")
+			return nil
+		}
+		if ctx.Err() != nil || !mends(err) {
+			return err
+		}
+		a.ready.wait(what, err.Error())
+		if said != err.Error() {
+			said = err.Error()
+			a.Log.Warn("waiting for "+what, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// warnWindows says where the shortest window lies below raw retention: a resend
+// older than that is NEW again while its original can still be read.
+func (a *app) warnWindows(set *rules.Set) {
+	shortest, _ := set.Windows()
+	if r := a.Config.Topics.Create.RawRetention; shortest.Set && shortest.Value < r {
+		a.Log.Warn("the shortest window is below raw retention", "window", shortest.Value, "rule", shortest.At, "raw_retention", r)
+	}
+}
+
+func (a *app) processorConfig(router routerType, keyer rules.Keyer) processor.Config {
+	c := a.Config
+	return processor.Config{
+		Brokers: c.Kafka.Brokers, Group: c.Kafka.Group, Slot: c.Processor.Slot, Sessions: c.Processor.Sessions,
+		Static: c.Processor.StaticMembership, Rebalance: c.Kafka.RebalanceTimeout, Transaction: c.Kafka.TransactionTimeout,
+		Session: c.Kafka.SessionTimeout, FetchMax: c.Kafka.FetchMax, Compression: c.Kafka.Compression,
+		MaxRecord: c.Topics.MaxRecordBytes, BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,
+		BatchWait: c.Processor.BatchWait, StallExit: c.Processor.StallExit, ShutdownGrace: c.Processor.ShutdownGrace,
+		Router: router, Keyer: keyer,
+		Ledger:   processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Memory: a.tiers},
+		Log:      a.Log,
+		Registry: a.reg, ClientOptions: a.ClientOptions,
+	}
+}

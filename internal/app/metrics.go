@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dedupledger/ledger"
+	"dedupledger/ledger/cold"
+	"dedupledger/ledger/hot"
+)
+
+func (a *app) buildInfo() {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dedup_build_info", Help: "1; the running version."}, []string{"version", "component"})
+	g.WithLabelValues(a.Version, "filter").Set(1)
+	a.reg.MustRegister(g)
+}
+
+// ledgerMetrics shows both tiers. The tiers come later than their observer, so
+// they are handed in by shown.
+func ledgerMetrics(reg prometheus.Registerer, h *hot.Hot) (observe func(string, time.Duration, error), shown func(*ledger.Tiers)) {
+	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dedup_ledger_requests_total", Help: "Calls of a ledger tier."}, []string{"tier", "outcome"})
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "dedup_ledger_request_seconds", Help: "Time of a call of a ledger tier.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
+	}, []string{"tier", "gate"})
+	for _, tier := range []string{ledger.TierHot, ledger.TierCold} {
+		for _, o := range []string{"ok", "error", "timeout"} {
+			calls.WithLabelValues(tier, o)
+		}
+	}
+	reg.MustRegister(calls, took, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "dedup_hot_circuit_open", Help: "1 while Redis is not asked.",
+	}, func() float64 {
+		if h.CircuitOpen() {
+			return 1
+		}
+		return 0
+	}))
+	observe = func(tier string, d time.Duration, err error) {
+		took.WithLabelValues(tier, "kafka").Observe(d.Seconds())
+		calls.WithLabelValues(tier, outcome(err)).Inc()
+	}
+	shown = func(t *ledger.Tiers) {
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "dedup_hot_disagreements_total", Help: "Live facts of another origin where PostgreSQL had no row; changes no verdict.",
+			ConstLabels: prometheus.Labels{"gate": "kafka"},
+		}, func() float64 { return float64(t.Stats().Witnesses[ledger.GateKafka]) }))
+	}
+	return observe, shown
+}
+
+// outcome is a bounded label; a refusal is an answer.
+func outcome(err error) string {
+	switch {
+	case err == nil, errors.Is(err, ledger.ErrClaimLost), errors.Is(err, ledger.ErrRejected):
+		return "ok"
+	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	default:
+		return "error"
+	}
+}
+
+// registrar is the ledger as the filter uses it: registrations go through the
+// tiers, so that they are seen; a rejection is PostgreSQL's alone.
+type registrar struct {
+	*ledger.Tiers
+	cold *cold.Ledger
+}
+
+// Reject closes the row of a record that an output refused.
+func (r registrar) Reject(ctx context.Context, claim ledger.Claim, reg *ledger.Registration, reason string) error {
+	return r.cold.Reject(ctx, claim, reg, reason)
+}

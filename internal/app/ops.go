@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"dedupledger/processor"
+)
+
+// readiness is what /readyz answers from: where the start stands, then the
+// filter's own status. It looks at no store when asked.
+type readiness struct {
+	mu       sync.Mutex
+	starting map[string]string // what is waited for -> why
+	filter   *processor.Processor
+	redis    func() string
+}
+
+func newReadiness() *readiness {
+	return &readiness{starting: map[string]string{"filter": "starting"}}
+}
+
+// wait notes that the start waits for something; an empty why ends it.
+func (r *readiness) wait(what, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if why == "" {
+		delete(r.starting, what)
+		return
+	}
+	r.starting[what] = why
+}
+
+// run hands over to the filter.
+func (r *readiness) run(p *processor.Processor, redis func() string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.filter, r.redis = p, redis
+	delete(r.starting, "filter")
+}
+
+// report is the body of /readyz.
+type report struct {
+	Status     string            `json:"status"`
+	Waiting    map[string]string `json:"starting,omitempty"`
+	Postgres   string            `json:"postgres,omitempty"`
+	Redis      string            `json:"redis,omitempty"`
+	Sessions   int               `json:"sessions"`
+	Running    []string          `json:"running,omitempty"`
+	Pending    []string          `json:"waiting,omitempty"`
+	Held       []heldReport      `json:"held,omitempty"`
+	LastCommit string            `json:"lastCommit,omitempty"`
+}
+
+type heldReport struct {
+	Partition string `json:"partition"`
+	Reason    string `json:"reason"`
+	Why       string `json:"why"`
+}
+
+// report is not ready while anything is waited for: a partition that is held,
+// learns or waits for the position rule, a ledger that does not answer, no
+// session. Redis down is no reason.
+func (r *readiness) report() (report, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.filter == nil {
+		waiting := make(map[string]string, len(r.starting))
+		for k, v := range r.starting {
+			waiting[k] = v
+		}
+		return report{Status: "not ready", Waiting: waiting}, false
+	}
+	st := r.filter.Status()
+	out := report{
+		Status: "ready", Postgres: "ok", Redis: r.redis(),
+		Sessions: st.Sessions, Running: st.Running, Pending: st.Waiting,
+	}
+	if st.Blocked > 0 {
+		out.Postgres = fmt.Sprintf("no answer for %s (%s)", st.Blocked.Round(time.Second), st.BlockedWhy)
+	}
+	for _, h := range st.Held {
+		out.Held = append(out.Held, heldReport(h))
+	}
+	if !st.LastCommit.IsZero() {
+		out.LastCommit = st.LastCommit.UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	ready := st.Sessions > 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
+	if !ready {
+		out.Status = "not ready"
+	}
+	return out, ready
+}
+
+func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	body, ready := r.report()
+	w.Header().Set("Content-Type", "application/json")
+	if !ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(body) //nolint:errcheck // the client went away
+}
+
+// serveOps serves /healthz, /readyz and /metrics. An empty address serves
+// nothing. Without tokens only loopback may be served (product.md §1), but
+// these three tell nothing of a message, so any address may be.
+func serveOps(ctx context.Context, listen string, ready *readiness, reg prometheus.Gatherer, c *cleanup) (string, error) {
+	if listen == "" {
+		return "", nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", listen)
+	if err != nil {
+		return "", fmt.Errorf("http.listen %q: %w", listen, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok\n")) //nolint:errcheck // the client went away
+	})
+	mux.Handle("GET /readyz", ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	c.onStop("http", func(ctx context.Context) error {
+		err := srv.Shutdown(ctx)
+		if serveErr := <-done; !errors.Is(serveErr, http.ErrServerClosed) {
+			err = errors.Join(err, serveErr)
+		}
+		return err
+	})
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,45 @@
+package rules
+
+import (
+	"dedupledger/ledger"
+	"dedupledger/topics"
+	"dedupledger/topics/msgkey"
+)
+
+// FlowUnknown is the code of a record that no rule speaks of.
+const FlowUnknown = "flow.unknown"
+
+// Keyer finds the keys of records by the rules. It is safe for concurrent use.
+type Keyer struct{ set *Set }
+
+// NewKeyer makes a Keyer of a compiled set.
+func NewKeyer(s *Set) Keyer { return Keyer{set: s} }
+
+// Key runs the flow's chain and returns the key in its ledger scope with its
+// window, or a closed code. header gives the last value of a header by name.
+func (k Keyer) Key(s topics.Scope, value []byte, header func(name string) ([]byte, bool)) (ledger.Key, string) {
+	flow, known := k.set.Flow(s.String())
+	if !known {
+		return ledger.Key{}, FlowUnknown
+	}
+	found, code := flow.chain.Extract(&msgkey.Message{Value: value, Header: header})
+	if code != "" {
+		return ledger.Key{}, string(code)
+	}
+	d := flow.Decide(found.Key)
+	key := ledger.Key{Scope: d.LedgerScope, Key: found.Key, Window: d.Window}
+	if d.WithDate {
+		key.Key = found.KeyWithDate()
+	}
+	return key, ""
+}
+
+// LedgerScope is the key space of a key that is known already: of an output
+// that is read back. A flow that no rule speaks of any more keeps its own.
+func (k Keyer) LedgerScope(s topics.Scope, key string) string {
+	flow, known := k.set.Flow(s.String())
+	if !known {
+		return s.String()
+	}
+	return flow.Decide(key).LedgerScope
+}
