@@ -1,0 +1,168 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"dedupledger/internal/rules"
+	"dedupledger/internal/setting"
+	"dedupledger/topics"
+)
+
+// check compares settings with each other. A setting that is wrong by itself
+// is left out: to hold its default against another would report what nobody
+// wrote.
+func (l *loader) check() []Warning {
+	l.checkTimeouts()
+	l.checkConnections()
+	l.checkPasswords()
+	l.checkTopics()
+	return l.checkRules()
+}
+
+// ok reports whether nothing is wrong with these settings so far.
+func (l *loader) ok(paths ...string) bool {
+	return !slices.ContainsFunc(l.problems, func(p setting.Problem) bool { return slices.Contains(paths, p.Path) })
+}
+
+// report blames the first of two settings, or the second if only that one was
+// written.
+func (l *loader) report(path, other, value, why string) {
+	at, written := l.places[path]
+	if !written {
+		at = l.places[other]
+	}
+	if value != "" {
+		value = strconv.Quote(value)
+	}
+	l.problems = append(l.problems, setting.Problem{At: at, Path: path, Value: value, Why: why})
+}
+
+// below demands that one duration is shorter than another.
+func (l *loader) below(path string, d time.Duration, other string, limit time.Duration, because string) {
+	if d >= limit && l.ok(path, other) {
+		l.report(path, other, setting.FormatDuration(d),
+			fmt.Sprintf("must be below %s (%s): %s", other, setting.FormatDuration(limit), because))
+	}
+}
+
+func (l *loader) checkTimeouts() {
+	k, p := &l.config.Kafka, &l.config.Postgres
+	l.below("kafka.rebalance_timeout", k.RebalanceTimeout, "kafka.transaction_timeout", k.TransactionTimeout,
+		"or a working process is fenced in a rebalance")
+	l.below("postgres.lock_timeout", p.LockTimeout, "postgres.statement_timeout", p.StatementTimeout,
+		"or it never ends a wait")
+}
+
+// checkConnections: each session holds one connection, the maintenance of
+// months and the look at held partitions need two more.
+func (l *loader) checkConnections() {
+	sessions, most := l.config.Processor.Sessions, l.config.Postgres.Pool.Max
+	if most < sessions+2 && l.ok("postgres.pool.max", "processor.sessions") {
+		l.report("postgres.pool.max", "processor.sessions", strconv.Itoa(most),
+			fmt.Sprintf("must be at least processor.sessions + 2 (%d)", sessions+2))
+	}
+}
+
+func (l *loader) checkPasswords() {
+	c := l.config
+	if !c.Redis.Password.Inline.Empty() && c.Redis.Password.File != "" {
+		l.report("redis.password_file", "redis.password", "", "set beside redis.password; write one of them")
+	}
+	if u, err := url.Parse(c.Postgres.URL.Reveal()); err == nil && c.Postgres.Password.File != "" {
+		if _, inURL := u.User.Password(); inURL {
+			l.report("postgres.password_file", "postgres.url", "", "set beside a password in postgres.url; write one of them")
+		}
+	}
+	l.checkPasswordFile("redis.password_file", c.Redis.Password)
+	l.checkPasswordFile("postgres.password_file", c.Postgres.Password)
+}
+
+func (l *loader) checkPasswordFile(path string, p Password) {
+	if p.File == "" {
+		return
+	}
+	if _, err := p.Read(); err != nil {
+		l.report(path, path, "", err.Error())
+	}
+}
+
+// checkTopics asks the package that will use the names.
+func (l *loader) checkTopics() {
+	_, err := l.config.Router()
+	before := loader{problems: l.problems}
+	for _, fault := range joined(err) {
+		name := &topics.NameError{Field: "topics.raw", Allowed: fault.Error()}
+		errors.As(fault, &name)
+		if before.ok(name.Field) {
+			l.report(name.Field, name.Field, name.Value, name.Allowed)
+		}
+	}
+}
+
+// joined takes an errors.Join apart.
+func joined(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost error alone is asked
+		return many.Unwrap()
+	}
+	return []error{err}
+}
+
+func (l *loader) checkRules() []Warning {
+	set, err := l.config.Rules()
+	if err != nil {
+		var faults setting.Problems
+		if errors.As(err, &faults) {
+			l.problems = append(l.problems, faults...)
+		}
+		return nil
+	}
+	shortest, longest := set.Windows()
+	l.checkMonths(longest)
+	retention := l.config.Topics.Create.RawRetention
+	if shortest.Value >= retention || !l.ok("topics.create.raw_retention") {
+		return nil
+	}
+	return []Warning{{
+		At: shortest.At, Text: fmt.Sprintf("shortest window %s is below topics.create.raw_retention %s: "+
+			"what is read again from the raw topic after it is NEW once more",
+			setting.FormatDuration(shortest.Value), setting.FormatDuration(retention)),
+	}}
+}
+
+// checkMonths: a month is dropped when `keep` whole months lie between it and
+// the current one. Its last row must have left its window by then.
+func (l *loader) checkMonths(longest rules.Setting[time.Duration]) {
+	kept := shortestMonths(l.config.Months.Keep)
+	if longest.Value <= kept || !l.ok("months.keep") {
+		return
+	}
+	at := l.places["months.keep"]
+	if at == (setting.Place{}) {
+		at = longest.At
+	}
+	l.problems = append(l.problems, setting.Problem{
+		At: at, Path: "months.keep", Value: strconv.Quote(strconv.Itoa(l.config.Months.Keep)),
+		Why: fmt.Sprintf("keeps %s online, but the longest window is %s (%s)",
+			setting.FormatDuration(kept), setting.FormatDuration(longest.Value), longest.At),
+	})
+}
+
+// shortestMonths is the least time that n months in a row take.
+func shortestMonths(n int) time.Duration {
+	shortest := time.Duration(0)
+	for start := range 12 {
+		from := time.Date(2001, time.Month(start+1), 1, 0, 0, 0, 0, time.UTC)
+		if d := from.AddDate(0, n, 0).Sub(from); start == 0 || d < shortest {
+			shortest = d
+		}
+	}
+	return shortest
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"log/slog"
+	"time"
+
+	"dedupledger/internal/rules"
+	"dedupledger/internal/setting"
+	"dedupledger/topics"
+)
+
+// Config is the configuration, complete and checked if it comes from Load.
+// Printing it shows no secret.
+type Config struct {
+	Log       Log
+	HTTP      HTTP
+	Kafka     Kafka
+	Topics    Topics
+	Processor Processor
+	Redis     Redis
+	Postgres  Postgres
+	Months    Months
+	Sightings Sightings
+
+	BuiltinRules bool         // the built-in rules follow Flows
+	Flows        []rules.Rule // the user's own
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  slog.Level
+	Format string // json, text
+}
+
+// HTTP is where /healthz, /readyz and /metrics are served.
+type HTTP struct {
+	Listen string // host:port; "" = nowhere
+}
+
+// Kafka is the cluster and this filter's place in it.
+type Kafka struct {
+	Brokers            []string // host:port
+	Group              string   // consumer group, and prefix of the transactional ids
+	RebalanceTimeout   time.Duration
+	TransactionTimeout time.Duration // above RebalanceTimeout
+	SessionTimeout     time.Duration
+	FetchMax           int32  // bytes per broker and client session
+	Compression        string // none, snappy, lz4, zstd
+}
+
+// Topics are the names and limits of topics.
+type Topics struct {
+	Names          topics.Names
+	MaxRecordBytes int64 // of the value, uncompressed
+	Create         Create
+}
+
+// Create is what `dedup topics ensure` gives a topic that is missing.
+type Create struct {
+	Partitions          int32
+	Replication         int16
+	RawRetention        time.Duration
+	CleanRetention      time.Duration
+	DuplicatesRetention time.Duration
+	DeadLetterRetention time.Duration
+}
+
+// Processor shapes the loop.
+type Processor struct {
+	Sessions         int // client sessions in this process
+	Slot             int // <group>-<slot>-<i> is the transactional id; auto is 0
+	StaticMembership bool
+	BatchRecords     int // per poll and Kafka transaction
+	ChunkRecords     int // per registration statement
+	BatchWait        time.Duration
+	StallExit        time.Duration
+	ShutdownGrace    time.Duration
+}
+
+// Redis is the hot tier.
+type Redis struct {
+	Addrs      []string // one = single, several = Cluster, with MasterName = Sentinel
+	MasterName string
+	Username   string
+	Password   Password
+	Prefix     string        // the ledger's id follows it
+	TTLCap     time.Duration // 0 = facts live to the window's end
+	Timeout    time.Duration
+	Circuit    Circuit
+}
+
+// Circuit opens after Errors failures in a row and tries again after Open.
+type Circuit struct {
+	Errors int
+	Open   time.Duration
+}
+
+// Postgres is the cold tier.
+type Postgres struct {
+	URL              setting.Secret // postgres://user@host/db?...; it may hold a password
+	Password         Password       // of PasswordFile only; Inline is never set
+	Pool             Pool
+	StatementCache   bool // false behind PgBouncer in transaction mode
+	LockTimeout      time.Duration
+	StatementTimeout time.Duration // above LockTimeout
+}
+
+// Pool bounds the connections of a process.
+type Pool struct {
+	Max            int
+	Lifetime       time.Duration
+	ConnectTimeout time.Duration
+	TCPUserTimeout time.Duration
+}
+
+// Months are the partitions of the ledger.
+type Months struct {
+	Ahead int // made ahead
+	Keep  int // kept beside the current one; they cover the longest window
+}
+
+// Sightings are the repeats kept one by one.
+type Sightings struct {
+	KeepPerKey int
+}
+
+// Rules compiles the flows. After Load it cannot fail; of a Config put together
+// by hand the error is setting.Problems.
+func (c *Config) Rules() (*rules.Set, error) {
+	return rules.New(c.Flows, c.BuiltinRules)
+}
+
+// Router compiles the topic names, as Rules does the flows.
+func (c *Config) Router() (*topics.Router, error) {
+	return topics.New(c.Topics.Names)
+}

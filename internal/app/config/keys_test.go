@@ -1,0 +1,33 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"dedupledger/internal/setting"
+)
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	names, scalars := map[string]string{}, 0
+	for _, k := range (&Config{}).keys() {
+		require.Empty(t, names[k.env()], "%s has the variable of %s", k.path, names[k.env()])
+		names[k.env()] = k.path
+		if k.shape == setting.Scalar {
+			scalars++
+		}
+		if k.shape == setting.Scalar && k.path != "postgres.url" {
+			require.NoError(t, k.set(k.parse(k.standard, setting.Place{})), k.path)
+		}
+	}
+	t.Logf("%d keys, %d scalars", len(names), scalars)
+}
+
+func TestShortestMonths(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 28*setting.Day, shortestMonths(1))
+	require.Equal(t, 59*setting.Day, shortestMonths(2))
+	require.Equal(t, 365*setting.Day, shortestMonths(12))
+	require.Equal(t, 424*setting.Day, shortestMonths(14))
+}
