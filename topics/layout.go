@@ -66,7 +66,10 @@ func FetchLayout(ctx context.Context, adm *kadm.Client, topics ...string) (*Layo
 	if err != nil {
 		return nil, err
 	}
-	return l, l.take(meta)
+	if err := l.take(meta); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // freshMetadata goes past the client's cache of five seconds: kadm does so when

@@ -1,0 +1,206 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+const (
+	visibleTimeout = 15 * time.Second // until a broker knows a topic that the controller has created
+	visiblePause   = 50 * time.Millisecond
+)
+
+// ReplicationError says that the cluster is too small for the replication of
+// new topics.
+type ReplicationError struct {
+	Replication int16
+	Brokers     []string
+}
+
+func (e *ReplicationError) Error() string {
+	return fmt.Sprintf("topics.create.replication is %d, but the cluster has %d brokers (%s): set it to %d at most, or add brokers",
+		e.Replication, len(e.Brokers), strings.Join(e.Brokers, ", "), len(e.Brokers))
+}
+
+// Ensure creates what is missing of the plan's topics and compares the settings
+// of all of them. It changes no topic that is there: a mismatch is reported
+// with the command that repairs it, and is no error. What was created before an
+// error is in the report.
+func Ensure(ctx context.Context, adm *kadm.Client, p Plan) (Report, error) {
+	report := Report{DryRun: p.DryRun, Pattern: p.Router.Pattern()}
+	meta, err := freshMetadata(ctx, adm)
+	if err != nil {
+		return report, err
+	}
+	states, err := p.states(ctx, adm, meta.Topics.Names())
+	if err != nil {
+		return report, err
+	}
+	if err := p.checkReplication(states, meta.Brokers); err != nil {
+		return report, err
+	}
+	if err := report.create(ctx, adm, states); err != nil {
+		return report, err
+	}
+	if err := describe(ctx, adm, states); err != nil {
+		return report, err
+	}
+	report.Mismatches = p.compare(states)
+	return report, nil
+}
+
+// states looks the plan's topics up among those that exist.
+func (p *Plan) states(ctx context.Context, adm *kadm.Client, existing []string) ([]*topicState, error) {
+	raws, err := p.raws(existing)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Clone(raws)
+	for _, raw := range raws {
+		outputs, err := p.Router.Outputs(raw)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, outputs...)
+	}
+	slices.Sort(names)
+	have, err := FetchLayout(ctx, adm, slices.Compact(names)...)
+	if err != nil {
+		return nil, err
+	}
+	return p.wanted(raws, have)
+}
+
+func (p *Plan) checkReplication(states []*topicState, brokers kadm.BrokerDetails) error {
+	e := &ReplicationError{Replication: p.Create.Replication}
+	for _, b := range brokers {
+		e.Brokers = append(e.Brokers, fmt.Sprintf("%s:%d", b.Host, b.Port))
+	}
+	for _, t := range states {
+		if !t.present && int(p.Create.Replication) > len(e.Brokers) {
+			return e
+		}
+	}
+	return nil
+}
+
+// create makes the missing topics one by one, each with its own settings.
+func (r *Report) create(ctx context.Context, adm *kadm.Client, states []*topicState) error {
+	var made []string
+	for _, t := range states {
+		if t.present {
+			r.Present = append(r.Present, NewTopic{Name: t.name, Partitions: t.partitions, Replication: t.replication})
+			continue
+		}
+		if !r.DryRun {
+			err := createTopic(ctx, adm, t)
+			if errors.Is(err, kerr.TopicAlreadyExists) {
+				// Another ensure was faster between our look and our call. What it
+				// made is compared like any topic that was there.
+				if err := t.reload(ctx, adm); err != nil {
+					return err
+				}
+				r.Present = append(r.Present, NewTopic{Name: t.name, Partitions: t.partitions, Replication: t.replication})
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			made = append(made, t.name)
+		}
+		r.Created = append(r.Created, NewTopic{Name: t.name, Partitions: t.partitions, Replication: t.replication, Settings: t.settings})
+	}
+	return awaitVisible(ctx, adm, made)
+}
+
+func createTopic(ctx context.Context, adm *kadm.Client, t *topicState) error {
+	configs := make(map[string]*string, len(t.settings))
+	for k, v := range t.settings {
+		configs[k] = &v
+	}
+	resp, err := adm.CreateTopic(ctx, t.partitions, int16(t.replication), configs, t.name) //nolint:gosec // came from an int16
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
+		return fmt.Errorf("creating topic %q: this user needs the right CREATE on it: %w", t.name, err)
+	case resp.ErrMessage != "":
+		return fmt.Errorf("creating topic %q: %w: %s", t.name, err, resp.ErrMessage)
+	default:
+		return fmt.Errorf("creating topic %q: %w", t.name, err)
+	}
+}
+
+// reload takes a topic that came up meanwhile as it is.
+func (t *topicState) reload(ctx context.Context, adm *kadm.Client) error {
+	if err := awaitVisible(ctx, adm, []string{t.name}); err != nil {
+		return err
+	}
+	l, err := FetchLayout(ctx, adm, t.name)
+	if err != nil {
+		return err
+	}
+	info := l.topics[t.name]
+	t.present, t.partitions, t.replication, t.settings = true, info.partitions, info.replicas, nil
+	return nil
+}
+
+// awaitVisible waits until a broker answers for the topics. The controller has
+// created them, the brokers learn of it a moment later; a filter started in
+// that moment would exit because of missing outputs.
+func awaitVisible(ctx context.Context, adm *kadm.Client, names []string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, visibleTimeout,
+		fmt.Errorf("topics were created, but no broker knew them after %s", visibleTimeout))
+	defer cancel()
+	tick := time.NewTicker(visiblePause)
+	defer tick.Stop()
+	for {
+		l, err := FetchLayout(ctx, adm, names...)
+		if err == nil && len(l.topics) == len(names) {
+			return nil
+		}
+		// An error here is most often "no leader yet": looked at again.
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for topics %s: %w", strings.Join(names, ", "), errors.Join(context.Cause(ctx), err))
+		case <-tick.C:
+		}
+	}
+}
+
+// describe fills in the settings of topics that were there before.
+func describe(ctx context.Context, adm *kadm.Client, states []*topicState) error {
+	byName := map[string]*topicState{}
+	var names []string
+	for _, t := range states {
+		if t.present {
+			byName[t.name] = t
+			names = append(names, t.name)
+		}
+	}
+	configs, err := adm.DescribeTopicConfigs(ctx, names...)
+	if err != nil {
+		return fmt.Errorf("reading topic settings (needs the right DESCRIBE_CONFIGS): %w", err)
+	}
+	for _, c := range configs {
+		if c.Err != nil {
+			return fmt.Errorf("reading the settings of topic %q (needs the right DESCRIBE_CONFIGS): %w", c.Name, c.Err)
+		}
+		t := byName[c.Name]
+		if t == nil {
+			continue
+		}
+		t.settings = make(map[string]string, len(c.Configs))
+		for _, kv := range c.Configs {
+			t.settings[kv.Key] = kv.MaybeValue()
+		}
+	}
+	return nil
+}
