@@ -1,0 +1,84 @@
+package cold
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dedupledger/ledger"
+)
+
+// SQLSTATEs (PostgreSQL, appendix A) and our own, raised by the functions of
+// package migrations.
+const (
+	codeWrongIsolation       = "DL001"
+	codeClaimLost            = "DL002"
+	codeFeatureNotSupported  = "0A000"
+	codeNotNullViolation     = "23502"
+	codeCheckViolation       = "23514"
+	codeSerializationFailure = "40001"
+	codeDeadlock             = "40P01"
+	codeLockNotAvailable     = "55P03"
+	codeNoDatabase           = "3D000"
+	codeNoSchema             = "3F000"
+)
+
+// classify wraps err with what was attempted and with the ledger's error that
+// tells the caller what to do.
+func classify(attempt string, err error) error {
+	return fmt.Errorf("%s: %w: %w", attempt, kind(err), err)
+}
+
+// atStart is classify for a start: a refused login is then a mistake to be told
+// at once, while later it may be a password under rotation.
+func atStart(attempt string, err error) error {
+	if class(sqlstate(err)) == "28" {
+		return fmt.Errorf("%s: %w: PostgreSQL refuses the login; check the user in postgres.url and postgres.password_file: %w", attempt, ledger.ErrSchema, err)
+	}
+	return classify(attempt, err)
+}
+
+func kind(err error) error {
+	code := sqlstate(err)
+	switch code {
+	case codeClaimLost:
+		return ledger.ErrClaimLost
+	case codeNotNullViolation, codeCheckViolation:
+		return ledger.ErrRejected
+	case codeWrongIsolation, codeFeatureNotSupported, codeNoDatabase, codeNoSchema:
+		return ledger.ErrSchema
+	}
+	switch class(code) {
+	case "22":
+		return ledger.ErrRejected
+	case "42":
+		return ledger.ErrSchema
+	}
+	return ledger.ErrUnavailable
+}
+
+// wroteNothing tells the refusals after which the same call may be made again
+// on the same terms: the server has answered, and has rolled back.
+func wroteNothing(err error) bool {
+	switch sqlstate(err) {
+	case codeLockNotAvailable, codeDeadlock, codeSerializationFailure:
+		return true
+	}
+	return false
+}
+
+func sqlstate(err error) string {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
+}
+
+func class(code string) string {
+	if len(code) != 5 {
+		return ""
+	}
+	return code[:2]
+}

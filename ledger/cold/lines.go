@@ -1,0 +1,179 @@
+package cold
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"dedupledger/ledger"
+)
+
+// The closed codes with which the ledger itself makes a record INVALID.
+const (
+	codeFedByAPI       = "scope.fed_by_api"
+	codeFedByKafka     = "scope.fed_by_kafka"
+	codeOutputRejected = "output.rejected"
+)
+
+// refusals are parallel to a chunk's registrations: the code that turns one
+// into an INVALID, or "".
+type refusals []string
+
+// chunk is a ledger.Chunk laid out as the function takes it.
+type chunk struct {
+	*ledger.Chunk
+	refused  refusals
+	scopes   []string // distinct, sorted by byte: the order of the locks
+	accounts []string // distinct
+	advances []int    // indices of Advances, sorted by (topic id, partition)
+	heads    []int32  // per registration, 1-based; 0: INVALID
+	scope    []int32  // per registration, 1-based into scopes; 0: INVALID
+	advance  []int32  // per registration, 1-based into advances; 0: not from Kafka
+	account  []int32  // per registration, 1-based into accounts
+}
+
+func layOut(c *ledger.Chunk, refused refusals) (*chunk, error) {
+	k := &chunk{Chunk: c, refused: refused}
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	k.layScopes()
+	k.layHeads()
+	k.layAccounts()
+	return k, k.layAdvances()
+}
+
+// check refuses what no caller should send: a wrong gate in an origin would
+// make it unequal to itself, and the first message a duplicate of its own row.
+func (k *chunk) check() error {
+	if len(k.Registrations) > ledger.MaxChunk {
+		return fmt.Errorf("a chunk of %d registrations; %d are allowed", len(k.Registrations), ledger.MaxChunk)
+	}
+	for i := range k.Registrations {
+		r := &k.Registrations[i]
+		if r.Origin.Gate != k.Gate {
+			return fmt.Errorf("registration %d has gate %d in a chunk of gate %d", i, r.Origin.Gate, k.Gate)
+		}
+		if k.Gate == ledger.GateKafka && (r.Origin.Client != "" || r.Origin.Attempt != "") {
+			return fmt.Errorf("registration %d is a Kafka record and has a client or an attempt", i)
+		}
+		if len(r.Keys) > 1 {
+			return fmt.Errorf("registration %d has %d keys: %w: aliases come later", i, len(r.Keys), ledger.ErrSchema)
+		}
+		if len(r.Keys) == 1 && r.HashMode == "" {
+			return fmt.Errorf("registration %d has no hash mode", i)
+		}
+	}
+	return nil
+}
+
+// keyed tells whether registration i asks for a row.
+func (k *chunk) keyed(i int) bool { return len(k.Registrations[i].Keys) > 0 && k.refused[i] == "" }
+
+func (k *chunk) reason(i int) string {
+	if k.refused[i] != "" {
+		return k.refused[i]
+	}
+	return k.Registrations[i].Reason
+}
+
+func (k *chunk) layScopes() {
+	numbers := map[string]int32{}
+	for i := range k.Registrations {
+		if k.keyed(i) {
+			numbers[k.Registrations[i].Keys[0].Scope] = 0
+		}
+	}
+	for s := range numbers {
+		k.scopes = append(k.scopes, s)
+	}
+	slices.Sort(k.scopes)
+	for i, s := range k.scopes {
+		numbers[s] = int32(i + 1) //nolint:gosec // at most MaxChunk
+	}
+	k.scope = make([]int32, len(k.Registrations))
+	for i := range k.Registrations {
+		if k.keyed(i) {
+			k.scope[i] = numbers[k.Registrations[i].Keys[0].Scope]
+		}
+	}
+}
+
+func (k *chunk) layHeads() {
+	type place struct {
+		scope int32
+		key   string
+	}
+	first := make(map[place]int32, len(k.Registrations))
+	k.heads = make([]int32, len(k.Registrations))
+	for i := range k.Registrations {
+		if !k.keyed(i) {
+			continue
+		}
+		at := place{k.scope[i], k.Registrations[i].Keys[0].Key}
+		if first[at] == 0 {
+			first[at] = int32(i + 1) //nolint:gosec // at most MaxChunk
+		}
+		k.heads[i] = first[at]
+	}
+}
+
+func (k *chunk) layAccounts() {
+	numbers := map[string]int32{}
+	k.account = make([]int32, len(k.Registrations))
+	for i := range k.Registrations {
+		account := k.Registrations[i].Account
+		if numbers[account] == 0 {
+			k.accounts = append(k.accounts, account)
+			numbers[account] = int32(len(k.accounts)) //nolint:gosec // at most MaxChunk
+		}
+		k.account[i] = numbers[account]
+	}
+}
+
+func (k *chunk) layAdvances() error {
+	k.advances = make([]int, len(k.Advances))
+	for i := range k.advances {
+		k.advances[i] = i
+	}
+	slices.SortFunc(k.advances, func(a, b int) int {
+		p, q := k.Advances[a].Partition, k.Advances[b].Partition
+		return cmp.Or(bytes.Compare(p.Topic[:], q.Topic[:]), cmp.Compare(p.Partition, q.Partition))
+	})
+	k.advance = make([]int32, len(k.Registrations))
+	if k.Gate != ledger.GateKafka {
+		return nil
+	}
+	numbers := make(map[ledger.Partition]int32, len(k.Advances))
+	for i, a := range k.advances {
+		numbers[k.Advances[a].Partition] = int32(i + 1) //nolint:gosec // at most MaxChunk
+	}
+	for i := range k.Registrations {
+		o := k.Registrations[i].Origin
+		p := ledger.Partition{Topic: o.Topic, Partition: o.Partition}
+		if numbers[p] == 0 {
+			return fmt.Errorf("registration %d is of partition %s, for which the chunk has no advance", i, p)
+		}
+		k.advance[i] = numbers[p]
+	}
+	return nil
+}
+
+// wasRefused finds the registrations that an answer refused.
+func (k *chunk) wasRefused(scopes, lines []int32) refusals {
+	now := slices.Clone(k.refused)
+	code := codeFedByAPI
+	if k.Gate == ledger.GateAPI {
+		code = codeFedByKafka
+	}
+	for i := range k.Registrations {
+		if slices.Contains(scopes, k.scope[i]) {
+			now[i] = code
+		}
+		if slices.Contains(lines, int32(i+1)) { //nolint:gosec // at most MaxChunk
+			now[i] = codeOutputRejected
+		}
+	}
+	return now
+}

@@ -1,0 +1,140 @@
+package cold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dedupledger/ledger"
+	"dedupledger/migrations"
+)
+
+// Ledger is the cold tier. It is safe for concurrent use.
+type Ledger struct {
+	pool   *pgxpool.Pool
+	config Config
+	log    *slog.Logger
+	id     uuid.UUID
+}
+
+// Open connects, checks the schema and reads the ledger's id. A schema of
+// another version, a missing right or a refused password is a ledger.ErrSchema;
+// a server that does not answer is a ledger.ErrUnavailable.
+func Open(ctx context.Context, c Config) (*Ledger, error) {
+	c = c.withDefaults()
+	config, err := poolConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the PostgreSQL pool: %w", err)
+	}
+	l := &Ledger{pool: pool, config: c, log: c.Logger.With("component", "ledger")}
+	if err := l.Check(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	if err := pool.QueryRow(ctx, "select ledger_id from dedup_meta").Scan(&l.id); err != nil {
+		pool.Close()
+		return nil, atStart("reading the ledger's id", err)
+	}
+	return l, nil
+}
+
+// ID is the ledger's own, made by the first migration. It marks Kafka offsets
+// and Redis keys as this ledger's.
+func (l *Ledger) ID() uuid.UUID { return l.id }
+
+// Close waits for what is under way and closes all connections.
+func (l *Ledger) Close() { l.pool.Close() }
+
+// Ping asks for any answer at all.
+func (l *Ledger) Ping(ctx context.Context) error {
+	if err := l.pool.Ping(ctx); err != nil {
+		return classify("pinging PostgreSQL", err)
+	}
+	return nil
+}
+
+// Check says whether the schema and our rights on it fit this program:
+// ledger.ErrSchema with a sentence that tells what to do, or nil.
+func (l *Ledger) Check(ctx context.Context) error {
+	err := migrations.Check(ctx, l.pool)
+	var version *migrations.VersionError
+	if errors.As(err, &version) {
+		return fmt.Errorf("%w: %w", ledger.ErrSchema, version)
+	}
+	if err != nil {
+		return atStart("checking the schema", err)
+	}
+	var allowed bool
+	err = l.pool.QueryRow(ctx, `select coalesce(bool_and(has_function_privilege(p.oid, 'execute')), false) from pg_proc p
+		where p.proname in ('dedup_register_1', 'dedup_learn_1', 'dedup_reject_1', 'dedup_months_1')
+		  and p.pronamespace = 'public'::regnamespace`).Scan(&allowed)
+	if err != nil {
+		return atStart("checking our rights", err)
+	}
+	if !allowed {
+		return fmt.Errorf("%w: the role may not execute the ledger's functions: connect as dedup_app, or make that role and run `dedup migrate up` again", ledger.ErrSchema)
+	}
+	return nil
+}
+
+func poolConfig(c Config) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		// The parser's text may repeat the URL, and that may hold a password.
+		return nil, errors.New("the PostgreSQL URL cannot be read: postgres://user@host:port/database is expected")
+	}
+	config.MaxConns = c.MaxConns
+	config.MaxConnLifetime = c.Lifetime
+	config.MaxConnLifetimeJitter = c.Lifetime / 10
+	conn := config.ConnConfig
+	conn.ConnectTimeout = c.ConnectTimeout
+	conn.DialFunc = dialer(c).DialContext
+	if c.NoStatementCache {
+		conn.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	for name, value := range runtimeParams(c) {
+		conn.RuntimeParams[name] = value
+	}
+	if c.PasswordFile != "" {
+		config.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
+			password, err := os.ReadFile(c.PasswordFile)
+			if err != nil {
+				return fmt.Errorf("reading postgres.password_file: %w", err)
+			}
+			cc.Password = strings.TrimRight(string(password), "\r\n")
+			return nil
+		}
+	}
+	return config, nil
+}
+
+// runtimeParams are sent with every start-up, so that neither the database's
+// nor the role's own settings reach us: a default of repeatable read would make
+// one key NEW twice, and synchronous_commit=off would lose verdicts in a crash.
+func runtimeParams(c Config) map[string]string {
+	return map[string]string{
+		"application_name":              c.ApplicationName,
+		"default_transaction_isolation": "read committed",
+		"synchronous_commit":            "on",
+		"lock_timeout":                  milliseconds(c.LockTimeout),
+		"statement_timeout":             milliseconds(c.StatementTimeout),
+		"timezone":                      "UTC",
+		"search_path":                   "public",
+		"jit":                           "off", // a chunk takes 10 ms; compiling its plan takes longer
+	}
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

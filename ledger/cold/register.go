@@ -1,0 +1,174 @@
+package cold
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"dedupledger/ledger"
+)
+
+// registerArgs is the number of parameters of dedup_register_1.
+const registerArgs = 37
+
+var register = newFunction("dedup_register_1",
+	"at, seqs, refused_scopes, refused_lines, repeat_line, repeat_hit, repeat_counted, "+
+		"hit_first, hit_expires, hit_retry, hit_drift, hit_gate, hit_topic, hit_partition, hit_epoch, hit_offset, "+
+		"hit_client, hit_attempt, hit_payload, hit_canonical, hit_mode", registerArgs)
+
+// Register registers a chunk in one statement. The errors are
+// ledger.ErrClaimLost (nothing was written), ErrRejected (nothing was written;
+// halving finds the record), ErrUnavailable (unknown: the same chunk gets the
+// same verdicts when it comes again) and ErrSchema.
+//
+// Records that the ledger will not register (Result.Refused) are registered as
+// INVALID in the same call.
+func (l *Ledger) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer, error) {
+	refused := make(refusals, len(c.Registrations))
+	// Each round refuses at least one record more; in practice there are two.
+	for range ledger.MaxChunk + 1 {
+		k, err := layOut(c, refused)
+		if err != nil {
+			return nil, fmt.Errorf("laying out a chunk: %w", err)
+		}
+		p, err := k.params(l.config.KeepPerKey)
+		if err != nil {
+			return nil, err
+		}
+		var a answer
+		if err := l.call(ctx, register, p, a.read); err != nil {
+			return nil, err
+		}
+		if len(a.refusedScopes) == 0 && len(a.refusedLines) == 0 {
+			return a.results(k), nil
+		}
+		refused = k.wasRefused(a.refusedScopes, a.refusedLines)
+	}
+	return nil, fmt.Errorf("registering a chunk: %w: the ledger goes on refusing", ledger.ErrUnavailable)
+}
+
+// answer is what dedup_register_1 returns: the repeats (line, the row it met or
+// 0 for a row made by an earlier line) and the rows, as they were before.
+type answer struct {
+	now           time.Time
+	seqs          []int64
+	refusedScopes []int32
+	refusedLines  []int32
+	line, hit     []int32
+	counted       []bool
+	rows          []ledger.Entry
+}
+
+func (a *answer) read(r *row) {
+	var (
+		first, expires     []time.Time
+		retry, drift       []int64
+		gate               []int16
+		topic              []pgtype.UUID
+		partition, epoch   []pgtype.Int4
+		offset             []pgtype.Int8
+		client, attempt    []pgtype.Text
+		payload, canonical [][]byte
+		mode               []string
+	)
+	var now *time.Time
+	for _, dst := range []any{
+		&now, &a.seqs, &a.refusedScopes, &a.refusedLines, &a.line, &a.hit, &a.counted,
+		&first, &expires, &retry, &drift, &gate, &topic, &partition, &epoch, &offset,
+		&client, &attempt, &payload, &canonical, &mode,
+	} {
+		r.scan(dst)
+	}
+	if r.err != nil {
+		return
+	}
+	if now != nil {
+		a.now = now.UTC()
+	}
+	a.rows = make([]ledger.Entry, len(first))
+	for i := range a.rows {
+		a.rows[i] = ledger.Entry{
+			Origin: ledger.Origin{
+				Gate: ledger.Gate(gate[i]), Topic: topic[i].Bytes, Partition: partition[i].Int32, //nolint:gosec // 1 to 3
+				Epoch: epoch[i].Int32, Offset: offset[i].Int64,
+				Client: client[i].String, Attempt: attempt[i].String,
+			},
+			HashMode:    mode[i],
+			FirstSeenAt: first[i].UTC(), ExpiresAt: expires[i].UTC(),
+			RetryCount: retry[i], DriftCount: drift[i],
+		}
+		copy(a.rows[i].PayloadSHA256[:], payload[i])
+		copy(a.rows[i].CanonicalSHA256[:], canonical[i])
+	}
+}
+
+// results fills in what the function leaves out: lines that are missing in the
+// answer were inserted, copies compare with the line that was, and counters are
+// from before the chunk.
+func (a *answer) results(k *chunk) *ledger.Answer {
+	out := &ledger.Answer{
+		Now:     a.now,
+		Seqs:    make([]int64, len(k.Advances)),
+		Results: make([]ledger.Result, len(k.Registrations)),
+	}
+	for i, index := range k.advances {
+		out.Seqs[index] = a.seqs[i]
+	}
+	rows := make(map[int32]*ledger.Entry, len(a.line)) // by head: as met so far
+	repeat := 0
+	for i := range k.Registrations {
+		line := int32(i + 1) //nolint:gosec // at most MaxChunk
+		switch {
+		case !k.keyed(i):
+			out.Results[i].Refused = k.refused[i]
+		case repeat < len(a.line) && a.line[repeat] == line:
+			out.Results[i] = a.repeat(k, i, repeat, rows)
+			repeat++
+		default:
+			entry := inserted(&k.Registrations[i], a.now)
+			rows[line] = &entry
+			out.Results[i] = ledger.Result{Entry: entry, Inserted: true}
+		}
+	}
+	return out
+}
+
+func (a *answer) repeat(k *chunk, i, repeat int, rows map[int32]*ledger.Entry) ledger.Result {
+	r := &k.Registrations[i]
+	head := k.heads[i]
+	row := rows[head]
+	if row == nil {
+		row = &a.rows[a.hit[repeat]-1]
+		row.Scope, row.Key = r.Keys[0].Scope, r.Keys[0].Key
+		rows[head] = row
+	}
+	verdict, _ := ledger.Judge(r, row)
+	if verdict == ledger.New {
+		return ledger.Result{Entry: *row}
+	}
+	if a.counted[repeat] {
+		row.RetryCount++
+		if verdict == ledger.Drift {
+			row.DriftCount++
+		}
+	}
+	// A redelivered repeat was counted when it came first, so it is one at least.
+	return ledger.Result{Entry: *row, Repeat: max(row.RetryCount, 1)}
+}
+
+func inserted(r *ledger.Registration, now time.Time) ledger.Entry {
+	e := ledger.Entry{
+		Scope: r.Keys[0].Scope, Key: r.Keys[0].Key,
+		Origin:        r.Origin,
+		PayloadSHA256: r.PayloadSHA256,
+		HashMode:      r.HashMode,
+		FirstSeenAt:   now,
+		ExpiresAt:     now.Add(r.Keys[0].Window.Truncate(time.Second)),
+	}
+	if r.HashMode != ledger.HashRaw {
+		e.CanonicalSHA256 = r.CanonicalSHA256
+	}
+	return e
+}
