@@ -16,9 +16,10 @@ const (
 // Message is what extractors read of a record.
 type Message struct {
 	Value []byte // nil is Kafka's null
-	// Header gives the value of the last header of a name; nil means that
-	// there are no headers. Names are asked for in lower case. The project's
-	// own (dedup-*) match octet by octet, as Kafka's names do.
+	// Header gives the value of the last header of a name (topics.Last); nil
+	// means that there are no headers. Names are asked for in lower case and
+	// match in any case: gateways write them in their own. A header with a
+	// null value is there, and blank.
 	Header func(name string) (value []byte, found bool)
 }
 

@@ -20,7 +20,7 @@ func edifact(data []byte) (Found, Code) {
 	var key [256]byte
 	var date [32]byte
 	u := unb{key: append(key[:0], "edifact"...), date: date[:0]}
-	if data, code = u.read(&s, data); code != "" {
+	if u, data, code = u.read(&s, data); code != "" {
 		return Found{}, code
 	}
 	// Strict: a truncated file must not occupy the key of the complete one.

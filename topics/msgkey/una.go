@@ -88,17 +88,9 @@ const (
 	endSegment
 )
 
-// component is a value with releases resolved and line breaks dropped. Its
-// memory is used again for the next one.
-type component struct {
-	value []byte
-	end   ending
-}
-
-// next reads a component and the separator behind it; ok is false if the data
-// ends first.
-func (s *service) next(data []byte, c *component) (rest []byte, ok bool) {
-	c.value = c.value[:0]
+// next reads a component into dst, with releases resolved and line breaks
+// dropped, up to the separator behind it; ok is false if the data ends first.
+func (s *service) next(data, dst []byte) (value, rest []byte, end ending, ok bool) {
 	released := false
 	for i, b := range data {
 		switch {
@@ -112,18 +104,15 @@ func (s *service) next(data []byte, c *component) (rest []byte, ok bool) {
 			released = true
 			continue
 		case b == s.component:
-			c.end = endComponent
-			return data[i+1:], true
+			return dst, data[i+1:], endComponent, true
 		case b == s.element:
-			c.end = endElement
-			return data[i+1:], true
+			return dst, data[i+1:], endElement, true
 		case b == s.terminator:
-			c.end = endSegment
-			return data[i+1:], true
+			return dst, data[i+1:], endSegment, true
 		}
-		c.value = append(c.value, b)
+		dst = append(dst, b)
 	}
-	return nil, false
+	return nil, nil, endSegment, false
 }
 
 // tag reads the three octets of a segment's tag; fewer leave zeros.

@@ -26,55 +26,55 @@ type unb struct {
 	syntax, sender, recipient, test bool // found and well formed
 }
 
-// read consumes the segment and its terminator. Then key[field:] is 0020.
-func (u *unb) read(s *service, data []byte) ([]byte, Code) {
+// read consumes the segment and its terminator. Then key[field:] is 0020. It
+// takes and gives values, so that the caller's buffers stay on its stack.
+func (u unb) read(s *service, data []byte) (unb, []byte, Code) {
 	var scratch [64]byte
-	c := component{value: scratch[:0]}
 	for element, position := unbSyntax, 0; ; {
-		var ok bool
-		if data, ok = s.next(data, &c); !ok {
-			return nil, EDIFACTUNBUnterminated
+		value, rest, end, ok := s.next(data, scratch[:0])
+		if !ok {
+			return u, nil, EDIFACTUNBUnterminated
 		}
-		u.take(element, position, &c)
-		switch c.end {
+		u = u.take(element, position, bytes.Trim(value, " "), end)
+		switch data = rest; end {
 		case endComponent:
 			position++
 		case endElement:
 			element, position = element+1, 0
-		default:
-			return data, u.check()
+		case endSegment:
+			return u, data, u.check()
 		}
 	}
 }
 
 // take adds one component.
-func (u *unb) take(element, position int, c *component) {
-	value := bytes.Trim(c.value, " ")
+func (u unb) take(element, position int, value []byte, end ending) unb {
 	first := position == 0
 	switch element {
 	case unbSyntax:
 		u.syntax = u.syntax || first && syntaxID(value)
 	case unbSender:
 		u.sender = u.sender || first && len(value) > 0
-		u.append(value, ':', first, c.end)
+		u = u.append(value, ':', first, end)
 	case unbRecipient:
 		u.recipient = u.recipient || first && len(value) > 0
-		u.append(value, '/', first, c.end)
+		u = u.append(value, '/', first, end)
 	case unbDate:
 		if first {
 			u.date = appendPart(u.date, value)
 		}
 	case unbRef:
 		u.refLen += len(value)
-		u.append(value, '/', first, c.end)
+		u = u.append(value, '/', first, end)
 	case unbTest:
-		u.test = first && c.end != endComponent && string(value) == "1"
+		u.test = first && end != endComponent && string(value) == "1"
 	}
+	return u
 }
 
 // append writes a component as a part of the key. All components are kept, the
 // routing address included: the standard identifies by the whole composites.
-func (u *unb) append(value []byte, separator byte, first bool, end ending) {
+func (u unb) append(value []byte, separator byte, first bool, end ending) unb {
 	if first {
 		u.key = append(u.key, separator)
 		u.field = len(u.key)
@@ -85,9 +85,10 @@ func (u *unb) append(value []byte, separator byte, first bool, end ending) {
 	if end != endComponent {
 		u.key = endField(u.key, u.field)
 	}
+	return u
 }
 
-func (u *unb) check() Code {
+func (u unb) check() Code {
 	switch {
 	case !u.syntax:
 		return EDIFACTBadSyntaxID
@@ -103,7 +104,7 @@ func (u *unb) check() Code {
 	return ""
 }
 
-func (u *unb) suffix() string {
+func (u unb) suffix() string {
 	if u.test {
 		return "/T"
 	}

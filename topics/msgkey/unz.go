@@ -55,19 +55,21 @@ func (s *service) checkUNZ(segment, behind, ref []byte) Code {
 	return EDIFACTNoUNZ
 }
 
-// refersTo compares UNZ element 2 with 0020 of UNB, both encoded.
+// refersTo compares UNZ element 2 with 0020 of UNB, both encoded. A segment
+// whose tag only begins with UNZ refers to nothing.
 func (s *service) refersTo(segment, ref []byte) bool {
 	var scratch, encoded [64]byte
-	c := component{value: scratch[:0]}
 	got := encoded[:0]
-	for element, ok := 0, true; element <= 2; { // element 0 is the tag
-		if segment, ok = s.next(segment, &c); !ok {
+	for element := 0; element <= 2; { // element 0 is the tag
+		value, rest, end, ok := s.next(segment, scratch[:0])
+		if !ok || element == 0 && (string(value) != "UNZ" || end != endElement) {
 			return false
 		}
+		segment = rest
 		if element == 2 {
-			got = appendPart(got, bytes.Trim(c.value, " "))
+			got = appendPart(got, bytes.Trim(value, " "))
 		}
-		switch c.end {
+		switch end {
 		case endComponent:
 			if element == 2 {
 				got = append(got, ':')

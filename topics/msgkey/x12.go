@@ -54,7 +54,7 @@ func (h *isa) suffix() string {
 // copy, and only for such files. A break as the terminator itself (octet 105)
 // is no wrapping.
 func unwrap(data []byte) []byte {
-	if bytes.IndexAny(data[:min(len(data), isaTerminator)], "\r\n") < 0 {
+	if !bytes.ContainsAny(data[:min(len(data), isaTerminator)], "\r\n") {
 		return data
 	}
 	out := make([]byte, 0, len(data))
