@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dedupledger/internal/setting"
+	"dedupledger/topics/msgkey"
 )
 
 const comesLater = "comes with a later release; "
@@ -90,15 +91,15 @@ func (c *checker) afterExtraction() {
 func (c *checker) extractors() {
 	e := c.rule.Extractors
 	if e.Set && len(e.Value) == 0 {
-		c.report(e.At, "extractors", "[]", "needs at least one of "+strings.Join(available(), ", "))
+		c.report(e.At, "extractors", "[]", "needs at least one of "+strings.Join(msgkey.Names(), ", "))
 	}
 	for i, name := range e.Value {
 		why := ""
 		switch {
-		case slices.Contains(coming(), name):
-			why = "not available yet; available are " + strings.Join(available(), ", ")
-		case !slices.Contains(available(), name):
-			why = "no such extractor; available are " + strings.Join(available(), ", ")
+		case slices.Contains(msgkey.LaterNames(), name):
+			why = "not available yet; available are " + strings.Join(msgkey.Names(), ", ")
+		case !slices.Contains(msgkey.Names(), name):
+			why = "no such extractor; available are " + strings.Join(msgkey.Names(), ", ")
 		case slices.Contains(e.Value[:i], name):
 			why = "named twice"
 		}
@@ -106,14 +107,6 @@ func (c *checker) extractors() {
 			c.report(e.At, fmt.Sprintf("extractors[%d]", i), strconv.Quote(name), why)
 		}
 	}
-}
-
-// available are the extractors that exist, coming those of message-keys that
-// do not yet.
-func available() []string { return []string{"header", "edifact", "x12", "auto"} }
-
-func coming() []string {
-	return []string{"ubl", "cii", "sbdh", "as4", "as2", "oftp2", "sftp", "rest", "json", "ce", "cxml"}
 }
 
 // namespace takes the place of the flow in a ledger scope, so it has a flow's

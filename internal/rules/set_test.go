@@ -173,10 +173,10 @@ dedup.yaml:3: flows[2].match: not set; write a glob on tenant:flow, as acme:as2 
 dedup.yaml:4: flows[3].key: "as[24]:*": '[' can never match; allowed are letters, digits, -._@+=,%:/~ and the globs * ? {a,b}
 dedup.yaml:4: flows[3].extractors: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
 dedup.yaml:4: flows[3].lenient: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
-dedup.yaml:5: flows[4].extractors[1]: "ubl": not available yet; available are header, edifact, x12, auto
-dedup.yaml:5: flows[4].extractors[2]: "edi": no such extractor; available are header, edifact, x12, auto
+dedup.yaml:5: flows[4].extractors[1]: "ubl": not available yet; available are header, auto, edifact, x12
+dedup.yaml:5: flows[4].extractors[2]: "edi": no such extractor; available are header, auto, edifact, x12
 dedup.yaml:5: flows[4].extractors[3]: "header": named twice
-dedup.yaml:6: flows[5].extractors: []: needs at least one of header, edifact, x12, auto
+dedup.yaml:6: flows[5].extractors: []: needs at least one of header, auto, edifact, x12
 dedup.yaml:6: flows[5].namespace: "a:b": write 1 to 40 of letters, digits, . _ -
 dedup.yaml:7: flows[6].extractors: "auto": write a list: [a, b]
 dedup.yaml:7: flows[6].with_date: "yes": write true or false

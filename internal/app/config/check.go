@@ -16,12 +16,12 @@ import (
 // check compares settings with each other. A setting that is wrong by itself
 // is left out: to hold its default against another would report what nobody
 // wrote.
-func (l *loader) check() []Warning {
+func (l *loader) check() {
 	l.checkTimeouts()
 	l.checkConnections()
 	l.checkPasswords()
 	l.checkTopics()
-	return l.checkRules()
+	l.checkRules()
 }
 
 // ok reports whether nothing is wrong with these settings so far.
@@ -115,26 +115,16 @@ func joined(err error) []error {
 	return []error{err}
 }
 
-func (l *loader) checkRules() []Warning {
+func (l *loader) checkRules() {
 	set, err := l.config.Rules()
-	if err != nil {
-		var faults setting.Problems
-		if errors.As(err, &faults) {
-			l.problems = append(l.problems, faults...)
-		}
-		return nil
+	var faults setting.Problems
+	if errors.As(err, &faults) {
+		l.problems = append(l.problems, faults...)
 	}
-	shortest, longest := set.Windows()
-	l.checkMonths(longest)
-	retention := l.config.Topics.Create.RawRetention
-	if shortest.Value >= retention || !l.ok("topics.create.raw_retention") {
-		return nil
+	if err == nil {
+		_, longest := set.Windows()
+		l.checkMonths(longest)
 	}
-	return []Warning{{
-		At: shortest.At, Text: fmt.Sprintf("shortest window %s is below topics.create.raw_retention %s: "+
-			"what is read again from the raw topic after it is NEW once more",
-			setting.FormatDuration(shortest.Value), setting.FormatDuration(retention)),
-	}}
 }
 
 // checkMonths: a month is dropped when `keep` whole months lie between it and

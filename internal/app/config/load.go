@@ -45,7 +45,7 @@ func Load(path string, environ []string, required ...string) (*Config, []Warning
 		required = Required()
 	}
 	l.require(required, path)
-	warnings = append(warnings, l.check()...)
+	l.check()
 	if len(l.problems) > 0 {
 		return nil, warnings, l.problems.Sorted()
 	}

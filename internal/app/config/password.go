@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -42,4 +43,19 @@ func (p Password) Read() (setting.Secret, error) {
 		return setting.Secret{}, errors.New("password file " + p.File + ": empty")
 	}
 	return setting.NewSecret(password), nil
+}
+
+// ConnString is the URL with the password of the file, as it is now, in it: for
+// a command that connects once.
+func (p Postgres) ConnString() (setting.Secret, error) {
+	password, err := p.Password.Read()
+	if err != nil || password.Empty() {
+		return p.URL, err
+	}
+	u, err := url.Parse(p.URL.Reveal())
+	if err != nil {
+		return setting.Secret{}, errors.New("postgres.url is no URL")
+	}
+	u.User = url.UserPassword(u.User.Username(), password.Reveal())
+	return setting.NewSecret(u.String()), nil
 }
