@@ -1,0 +1,24 @@
+package msgkey_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"dedupledger/topics/msgkey"
+)
+
+// TestDocumentNamesEveryCode keeps the page that readers of dead letters look
+// codes up in complete.
+func TestDocumentNamesEveryCode(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/message-keys.md")
+	require.NoError(t, err)
+	for _, c := range msgkey.Codes() {
+		require.Contains(t, string(page), "`"+string(c)+"`")
+	}
+	for _, name := range msgkey.Names() {
+		require.Contains(t, string(page), "`"+name+"`")
+	}
+}
