@@ -180,6 +180,7 @@ func fromSniffed(m *Message, p payload) (Found, Code, bool) {
 		return Found{}, HL7NotSupported, true
 	case Unknown:
 		return Found{}, KeyNotFound, false
+	case FormatEDIFACT, FormatX12, FormatXML, FormatJSON, FormatMIME:
 	}
 	t := table()
 	for i := range t {

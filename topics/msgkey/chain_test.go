@@ -1,7 +1,6 @@
 package msgkey_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,7 +92,7 @@ func TestNames(t *testing.T) {
 	}
 	_, err := msgkey.NewChain("header", "ubl")
 	var unknown *msgkey.UnknownError
-	require.True(t, errors.As(err, &unknown))
+	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, "ubl", unknown.Name)
 	require.ErrorContains(t, err, "header auto edifact x12")
 }

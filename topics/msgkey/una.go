@@ -1,6 +1,9 @@
 package msgkey
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // service holds the service characters of an interchange (ISO 9735, UNA), and
 // what follows from them.
@@ -153,10 +156,10 @@ func (s *service) released(data []byte) bool {
 		return false
 	}
 	odd := false
-	for i := len(data) - 1; i >= 0; i-- {
+	for _, b := range slices.Backward(data) {
 		switch {
-		case s.dropped(data[i]):
-		case data[i] == s.release:
+		case s.dropped(b):
+		case b == s.release:
 			odd = !odd
 		default:
 			return odd
