@@ -1,0 +1,171 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"dedupledger/ledger"
+)
+
+// reasonFedByAPI is the closed code of D1.
+const reasonFedByAPI = "scope.fed_by_api"
+
+// Reference is the ledger of DESIGN §4 and §5 in memory, for tests only: simple
+// enough to be read against the design, and safe for concurrent use.
+type Reference struct {
+	clock func() time.Time
+
+	mu        sync.Mutex
+	gates     map[string]ledger.Gate            // by ledger scope
+	rows      map[[2]string]*ledger.Entry       // by scope and key: the latest; live or expired
+	positions map[ledger.Partition]*refPosition //
+	accounts  Accounts
+}
+
+type refPosition struct {
+	ledger.PositionRow
+	claim ledger.Claim
+}
+
+// NewReference makes an empty one. clock stands for Postgres's.
+func NewReference(clock func() time.Time) *Reference {
+	return &Reference{
+		clock:     clock,
+		gates:     map[string]ledger.Gate{},
+		rows:      map[[2]string]*ledger.Entry{},
+		positions: map[ledger.Partition]*refPosition{},
+		accounts:  Accounts{},
+	}
+}
+
+// Register takes a chunk, whole or not at all.
+func (r *Reference) Register(_ context.Context, c *ledger.Chunk) (*ledger.Answer, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, err := r.advance(c.Advances)
+	if err != nil {
+		return nil, err
+	}
+	a := &ledger.Answer{Now: r.clock(), Results: make([]ledger.Result, len(c.Registrations))}
+	for _, adv := range c.Advances {
+		a.Seqs = append(a.Seqs, r.positions[adv.Partition].Seq)
+	}
+	for i := range c.Registrations {
+		reg := &c.Registrations[i]
+		old, known := before[ledger.Partition{Topic: reg.Origin.Topic, Partition: reg.Origin.Partition}]
+		fresh := !known || !reg.Origin.At().Less(old)
+		v := r.register(c.Gate, reg, a.Now, fresh, &a.Results[i])
+		if fresh {
+			r.count(reg.Account, v)
+		}
+	}
+	return a, nil
+}
+
+// advance checks all positions before it moves any, and answers the old Ds.
+func (r *Reference) advance(advances []ledger.Advance) (map[ledger.Partition]ledger.Position, error) {
+	before := map[ledger.Partition]ledger.Position{}
+	for _, adv := range advances {
+		p := r.positions[adv.Partition]
+		if p == nil || p.claim != adv.Claim || p.Seq < adv.Seq || p.D.Less(adv.D) {
+			return nil, fmt.Errorf("advance %s: %w", adv.Partition, ledger.ErrClaimLost)
+		}
+		before[adv.Partition] = p.D
+	}
+	for _, adv := range advances {
+		p := r.positions[adv.Partition]
+		p.Seq++
+		p.D = p.D.Max(adv.NewD)
+		if p.W.Less(adv.W) {
+			p.W, p.Outputs = adv.W, adv.Outputs
+		}
+	}
+	return before, nil
+}
+
+// register is one record: its row, found or made, and its verdict.
+func (r *Reference) register(gate ledger.Gate, reg *ledger.Registration, now time.Time, fresh bool, out *ledger.Result) ledger.Verdict {
+	if len(reg.Keys) == 0 {
+		return ledger.Invalid
+	}
+	k := reg.Keys[0]
+	if g, known := r.gates[k.Scope]; known && g != gate {
+		out.Refused = reasonFedByAPI
+		return ledger.Invalid
+	}
+	r.gates[k.Scope] = gate
+	id := [2]string{k.Scope, k.Key}
+	row := r.rows[id]
+	if row == nil || !now.Before(row.ExpiresAt) {
+		row = &ledger.Entry{
+			Scope: k.Scope, Key: k.Key, Origin: reg.Origin,
+			PayloadSHA256: reg.PayloadSHA256, CanonicalSHA256: reg.CanonicalSHA256, HashMode: reg.HashMode,
+			FirstSeenAt: now, ExpiresAt: now.Add(k.Window),
+		}
+		r.rows[id] = row
+		out.Inserted = true
+	}
+	v, _ := ledger.Judge(reg, row)
+	if v != ledger.New && fresh {
+		row.RetryCount++
+		if v == ledger.Drift {
+			row.DriftCount++
+		}
+		out.Repeat = row.RetryCount
+	}
+	out.Entry = *row
+	return v
+}
+
+func (r *Reference) count(account string, v ledger.Verdict) {
+	if r.accounts[account] == nil {
+		r.accounts[account] = map[ledger.Verdict]int64{}
+	}
+	r.accounts[account][v]++
+}
+
+// Claim writes the claim into the row, if there is one, and answers the row.
+func (r *Reference) Claim(_ context.Context, key ledger.PositionKey, claim ledger.Claim) (ledger.PositionRow, bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.positions[key.Partition]
+	if p == nil {
+		return ledger.PositionRow{}, false, nil
+	}
+	if p.Group != key.Group {
+		return ledger.PositionRow{}, false, &ledger.OtherGroupError{Partition: key.Partition, Owner: p.Group}
+	}
+	p.claim = claim
+	return p.PositionRow, true, nil
+}
+
+// OpenPosition makes the row if there is none.
+func (r *Reference) OpenPosition(_ context.Context, key ledger.PositionKey, claim ledger.Claim, start ledger.Position, out ledger.Outputs) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.positions[key.Partition] != nil {
+		return false, nil
+	}
+	r.positions[key.Partition] = &refPosition{
+		PositionRow: ledger.PositionRow{Group: key.Group, D: start, W: start, Outputs: out},
+		claim:       claim,
+	}
+	return true, nil
+}
+
+// Confirm forgets: there is one tier.
+func (r *Reference) Confirm([]ledger.Fact, ledger.Clock) {}
+
+// Accounts is a copy.
+func (r *Reference) Accounts(context.Context) (Accounts, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := Accounts{}
+	for account, counts := range r.accounts {
+		out[account] = maps.Clone(counts)
+	}
+	return out, nil
+}
