@@ -2,6 +2,7 @@ package cold
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -85,3 +86,15 @@ func texts(n int) *array  { return newArray(pgtype.TextOID, n, 24) }
 func byteas(n int) *array { return newArray(pgtype.ByteaOID, n, 32) }
 func uuids(n int) *array  { return newArray(pgtype.UUIDOID, n, len(uuid.UUID{})) }
 func times(n int) *array  { return newArray(pgtype.TimestamptzOID, n, 8) }
+
+// epoch2000 is where PostgreSQL's binary timestamps start, in Unix microseconds.
+const epoch2000 = 946684800 * 1_000_000
+
+// time is a timestamptz, or null for the zero time.
+func (a *array) time(t time.Time) {
+	if t.IsZero() {
+		a.null()
+		return
+	}
+	a.int64(t.UnixMicro() - epoch2000)
+}

@@ -1,7 +1,6 @@
 package cold
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -15,8 +14,8 @@ import (
 // params are the arguments of dedup_register_1.
 func (k *chunk) params(keep int) (*params, error) {
 	p := &params{}
-	p.add(pgtype.Int2OID, binary.BigEndian.AppendUint16(nil, uint16(k.Gate)))
-	p.add(pgtype.Int4OID, binary.BigEndian.AppendUint32(nil, uint32(keep))) //nolint:gosec // a small setting
+	p.int2(int16(k.Gate))
+	p.int4(int32(keep)) //nolint:gosec // a small setting
 	p.array(pgtype.TextArrayOID, textArray(k.scopes))
 	p.add(pgtype.TextArrayOID, nil) // entry: auto
 	p.array(pgtype.TextArrayOID, textArray(k.accounts))

@@ -1,0 +1,109 @@
+package cold
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"dedupledger/ledger"
+)
+
+var learn = newFunction("dedup_learn_1", "seq, d_epoch, d_offset", 22)
+
+// Learn takes one step of learning in one statement and answers the row's new
+// seq and D. Given a second time it changes nothing but seq.
+func (l *Ledger) Learn(ctx context.Context, lesson *ledger.Lesson) (seq int64, d ledger.Position, err error) {
+	p, err := lessonParams(lesson, l.config.KeepPerKey)
+	if err != nil {
+		return 0, ledger.Position{}, err
+	}
+	err = l.call(ctx, learn, p, func(r *row) {
+		r.scan(&seq)
+		r.scan(&d.Epoch)
+		r.scan(&d.Offset)
+	})
+	if err != nil {
+		return 0, ledger.Position{}, err
+	}
+	return seq, d, nil
+}
+
+func lessonParams(lesson *ledger.Lesson, keep int) (*params, error) {
+	for i := range lesson.Learned {
+		o := lesson.Learned[i].Origin
+		if o.Topic != lesson.Partition.Topic || o.Partition != lesson.Partition.Partition {
+			return nil, fmt.Errorf("learned output %d is of partition %s/%d in a lesson of %s", i, o.Topic, o.Partition, lesson.Partition)
+		}
+	}
+	outputs, err := outputsText(lesson.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	p := &params{}
+	p.uuid(lesson.Partition.Topic)
+	p.int4(lesson.Partition.Partition)
+	p.uuid(lesson.Claim)
+	p.int8(lesson.Seq)
+	p.int4(lesson.To.Epoch)
+	p.int8(lesson.To.Offset)
+	p.text(outputs)
+	p.int4(int32(keep)) //nolint:gosec // a small setting
+	p.array(pgtype.TextArrayOID, textArray(lessonScopes(lesson.Learned)))
+	addLearned(p, lesson.Learned)
+	return p, nil
+}
+
+func lessonScopes(learned []ledger.Learned) []string {
+	var scopes []string
+	for i := range learned {
+		if learned[i].Key.Key != "" {
+			scopes = append(scopes, learned[i].Key.Scope)
+		}
+	}
+	slices.Sort(scopes)
+	return slices.Compact(scopes)
+}
+
+func addLearned(p *params, learned []ledger.Learned) {
+	n := len(learned)
+	status, epoch, offset, account := texts(n), int4s(n), int8s(n), texts(n)
+	scope, digest, key, reason, size := texts(n), int8s(n), texts(n), texts(n), int8s(n)
+	payload, source, first, expires := byteas(n), texts(n), times(n), times(n)
+	for i := range learned {
+		o := &learned[i]
+		status.text(o.Verdict.String())
+		epoch.int32(o.Origin.Epoch)
+		offset.int64(o.Origin.Offset)
+		account.optional(o.Account)
+		if o.Key.Key == "" {
+			scope.null()
+			digest.null()
+			key.null()
+		} else {
+			scope.text(o.Key.Scope)
+			digest.int64(o.Key.Digest())
+			key.text(o.Key.Key)
+		}
+		reason.optional(o.Reason)
+		size.int64(o.Bytes)
+		payload.raw(o.PayloadSHA256[:])
+		source.optional(o.SourceService)
+		first.time(o.FirstSeenAt)
+		expires.time(o.ExpiresAt)
+	}
+	p.array(pgtype.TextArrayOID, status)
+	p.array(pgtype.Int4ArrayOID, epoch)
+	p.array(pgtype.Int8ArrayOID, offset)
+	p.array(pgtype.TextArrayOID, account)
+	p.array(pgtype.TextArrayOID, scope)
+	p.array(pgtype.Int8ArrayOID, digest)
+	p.array(pgtype.TextArrayOID, key)
+	p.array(pgtype.TextArrayOID, reason)
+	p.array(pgtype.Int8ArrayOID, size)
+	p.array(pgtype.ByteaArrayOID, payload)
+	p.array(pgtype.TextArrayOID, source)
+	p.array(pgtype.TimestamptzArrayOID, first)
+	p.array(pgtype.TimestamptzArrayOID, expires)
+}
