@@ -109,6 +109,7 @@ func (p *Processor) watch(ctx context.Context) error {
 func (p *Processor) supervise(stop, work context.Context, i int) error {
 	var rebuilds []time.Time
 	for wait := retryMin; stop.Err() == nil; {
+		began := time.Now()
 		opened, err := p.life(stop, work, i)
 		if err == nil {
 			return nil
@@ -117,7 +118,6 @@ func (p *Processor) supervise(stop, work context.Context, i int) error {
 			return fmt.Errorf("session %d: %w", i, err)
 		}
 		if opened {
-			wait = retryMin
 			p.m.rebuilt("end")
 			rebuilds = append(within(rebuilds, time.Now().Add(-rebuildWindow)), time.Now())
 			if len(rebuilds) > maxRebuilds {
@@ -125,7 +125,9 @@ func (p *Processor) supervise(stop, work context.Context, i int) error {
 			}
 		}
 		p.cfg.Log.Warn("a session is rebuilt", "session", i, "error", err)
-		wait = min(2*wait, retryMax)
+		if wait = min(2*wait, retryMax); time.Since(began) > time.Minute {
+			wait = 2 * retryMin
+		}
 		select {
 		case <-stop.Done():
 		case <-time.After(wait/2 + rand.N(wait/2)): //nolint:gosec // jitter

@@ -340,7 +340,8 @@ func isDataError(err error) bool {
 func isFatal(err error) bool {
 	for _, e := range []error{
 		kerr.FencedInstanceID, kerr.GroupAuthorizationFailed, kerr.TransactionalIDAuthorizationFailed,
-		kerr.SaslAuthenticationFailed, kerr.ClusterAuthorizationFailed, kerr.InvalidTransactionTimeout,
+		kerr.SaslAuthenticationFailed, kerr.ClusterAuthorizationFailed,
+		kerr.InvalidTransactionTimeout, kerr.InvalidSessionTimeout,
 	} {
 		if errors.Is(err, e) {
 			return true
