@@ -12,19 +12,23 @@ package topics
 // (product.md §4). They are metric labels too, so the list never grows by
 // input.
 const (
-	CodeScopeMalformed  = "scope.malformed"
-	CodeTenantMismatch  = "scope.tenant_mismatch"
-	CodeFedByAPI        = "scope.fed_by_api"
-	CodeFlowUnknown     = "flow.unknown"
-	CodeKeyNotFound     = "key.not_found"
-	CodeRecordTooLarge  = "record.too_large"
-	CodeOutputRejected  = "output.rejected"
-	CodeLedgerRejected  = "ledger.rejected"
-	maxReason           = 64 // characters; the longest code known has 31
+	CodeScopeMalformed = "scope.malformed"
+	CodeTenantMismatch = "scope.tenant_mismatch"
+	CodeFedByAPI       = "scope.fed_by_api"
+	CodeFlowUnknown    = "flow.unknown"
+	CodeKeyNotFound    = "key.not_found"
+	CodeRecordTooLarge = "record.too_large"
+	CodeOutputRejected = "output.rejected"
+	CodeLedgerRejected = "ledger.rejected"
+)
+
+// Limits, in characters or bytes as the tables and Kafka count them.
+const (
 	maxKey              = 200
 	maxScopePart        = 40
 	maxSourceService    = 40
-	maxTopicName        = 249 // of Kafka, whose limit is the length of a file name
+	maxReason           = 64  // the longest code known has half of it
+	maxTopicName        = 249 // Kafka's, whose own is that of file names
 	maxOurHeaders       = 1 << 10
-	maxReferenceCarries = 32 << 10
+	maxReferenceCarries = 32 << 10 // key and foreign headers of a reference
 )

@@ -39,6 +39,7 @@ func Ensure(ctx context.Context, adm *kadm.Client, p Plan) (Report, error) {
 	if err != nil {
 		return report, err
 	}
+	report.brokers = len(meta.Brokers)
 	states, err := p.states(ctx, adm, meta.Topics.Names())
 	if err != nil {
 		return report, err
@@ -104,6 +105,9 @@ func (r *Report) create(ctx context.Context, adm *kadm.Client, states []*topicSt
 			if errors.Is(err, kerr.TopicAlreadyExists) {
 				// Another ensure was faster between our look and our call. What it
 				// made is compared like any topic that was there.
+				if err := r.awaitVisible(ctx, adm, []string{t.name}); err != nil {
+					return err
+				}
 				if err := t.reload(ctx, adm); err != nil {
 					return err
 				}
@@ -117,7 +121,10 @@ func (r *Report) create(ctx context.Context, adm *kadm.Client, states []*topicSt
 		}
 		r.Created = append(r.Created, NewTopic{Name: t.name, Partitions: t.partitions, Replication: t.replication, Settings: t.settings})
 	}
-	return awaitVisible(ctx, adm, made)
+	if len(made) == 0 {
+		return nil
+	}
+	return r.awaitVisible(ctx, adm, made)
 }
 
 func createTopic(ctx context.Context, adm *kadm.Client, t *topicState) error {
@@ -140,9 +147,6 @@ func createTopic(ctx context.Context, adm *kadm.Client, t *topicState) error {
 
 // reload takes a topic that came up meanwhile as it is.
 func (t *topicState) reload(ctx context.Context, adm *kadm.Client) error {
-	if err := awaitVisible(ctx, adm, []string{t.name}); err != nil {
-		return err
-	}
 	l, err := FetchLayout(ctx, adm, t.name)
 	if err != nil {
 		return err
@@ -152,24 +156,45 @@ func (t *topicState) reload(ctx context.Context, adm *kadm.Client) error {
 	return nil
 }
 
-// awaitVisible waits until a broker answers for the topics. The controller has
-// created them, the brokers learn of it a moment later; a filter started in
-// that moment would exit because of missing outputs.
-func awaitVisible(ctx context.Context, adm *kadm.Client, names []string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, visibleTimeout,
-		fmt.Errorf("topics were created, but no broker knew them after %s", visibleTimeout))
+// awaitVisible waits until all brokers answer for the topics. The controller
+// has created them, each broker learns of it a moment later; a filter that asks
+// a late one would exit because of missing outputs. The client sends such
+// requests to its brokers in turn, N in random order and then a seed, so 2N+1
+// good answers in a row have asked each of N once.
+func (r *Report) awaitVisible(ctx context.Context, adm *kadm.Client, names []string) error {
+	good := 0
+	err := until(ctx, func() (bool, error) {
+		for good <= 2*r.brokers {
+			l, err := FetchLayout(ctx, adm, names...)
+			if err != nil || len(l.topics) < len(names) {
+				good = 0
+				return false, err // most often "no leader yet": asked again
+			}
+			good++
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("topics %s were created, but not all brokers know them: %w", strings.Join(names, ", "), err)
+	}
+	return nil
+}
+
+// until repeats look, with pauses, until it is done or visibleTimeout is over;
+// then it tells look's last error too.
+func until(ctx context.Context, look func() (done bool, err error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, visibleTimeout, fmt.Errorf("not within %s", visibleTimeout))
 	defer cancel()
 	tick := time.NewTicker(visiblePause)
 	defer tick.Stop()
 	for {
-		l, err := FetchLayout(ctx, adm, names...)
-		if err == nil && len(l.topics) == len(names) {
-			return nil
+		done, err := look()
+		if done {
+			return err
 		}
-		// An error here is most often "no leader yet": looked at again.
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for topics %s: %w", strings.Join(names, ", "), errors.Join(context.Cause(ctx), err))
+			return errors.Join(context.Cause(ctx), err)
 		case <-tick.C:
 		}
 	}
@@ -185,7 +210,15 @@ func describe(ctx context.Context, adm *kadm.Client, states []*topicState) error
 			names = append(names, t.name)
 		}
 	}
-	configs, err := adm.DescribeTopicConfigs(ctx, names...)
+	var configs kadm.ResourceConfigs
+	err := until(ctx, func() (done bool, err error) {
+		configs, err = adm.DescribeTopicConfigs(ctx, names...)
+		// A broker that has not heard of a new topic denies it: asked again.
+		late := slices.ContainsFunc(configs, func(c kadm.ResourceConfig) bool {
+			return errors.Is(c.Err, kerr.UnknownTopicOrPartition)
+		})
+		return err != nil || !late, err
+	})
 	if err != nil {
 		return fmt.Errorf("reading topic settings (needs the right DESCRIBE_CONFIGS): %w", err)
 	}

@@ -237,6 +237,29 @@ func TestEnsureAtOnce(t *testing.T) {
 	require.Equal(t, 6, created, "each topic once")
 }
 
+// A broker hears of a new topic some moments after the controller has made it.
+// One that denies a topic for two answers must not fail the command: seen on
+// Apache Kafka with three brokers.
+func TestEnsureWaitsForLateBrokers(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []kfake.Fault{
+		{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Resource: "raw-ingest.a"},
+		{Keys: []kmsg.Key{kmsg.Metadata}, Topic: "raw-ingest.a"}, // then creating it answers that it is there
+		{Keys: []kmsg.Key{kmsg.Metadata}, Topic: "clean.a"},
+	} {
+		cluster, adm := newCluster(t, 3)
+		_, err := adm.CreateTopic(t.Context(), 2, 3, nil, "raw-ingest.a")
+		require.NoError(t, err)
+		fault.Err, fault.Count = kerr.UnknownTopicOrPartition, 3
+		late := cluster.Fault(fault)
+		report, err := topics.Ensure(t.Context(), adm, newPlan(t, "raw-ingest.a"))
+		require.NoError(t, err)
+		require.Equal(t, []string{"clean.a", "duplicates", "dead-letter"}, names(report.Created))
+		require.Equal(t, []string{"raw-ingest.a"}, names(report.Present))
+		require.Equal(t, 3, late.Hits())
+	}
+}
+
 func TestEnsureNotAllowed(t *testing.T) {
 	t.Parallel()
 	cluster, adm := newCluster(t, 3)

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -62,9 +63,9 @@ func Ours(name string) bool {
 // the last counts, as Java's lastHeader has it. A header with a nil value is
 // there, with a nil value.
 func Last(headers []kgo.RecordHeader, name string) (value []byte, ok bool) {
-	for i := len(headers) - 1; i >= 0; i-- {
-		if len(headers[i].Key) == len(name) && strings.EqualFold(headers[i].Key, name) {
-			return headers[i].Value, true
+	for _, h := range slices.Backward(headers) {
+		if len(h.Key) == len(name) && strings.EqualFold(h.Key, name) {
+			return h.Value, true
 		}
 	}
 	return nil, false

@@ -14,7 +14,7 @@ func Partition(key []byte, rawPartition, rawCount, outCount int32) int32 {
 	case key == nil:
 		return rawPartition % outCount
 	default:
-		return int32(murmur2(key)&0x7fffffff) % outCount //nolint:gosec // masked to 31 bits
+		return int32(murmur2(key)&0x7fffffff) % outCount
 	}
 }
 

@@ -52,7 +52,7 @@ func (p *pattern) expansions(template string) (*syntax.Prog, error) {
 	var b strings.Builder
 	for rest := template; rest != ""; {
 		text, after, isGroup := strings.Cut(rest, "$")
-		if bad := strings.TrimFunc(text, func(r rune) bool { return r < 0x80 && scopeByte(byte(r)) }); bad != "" {
+		if !nameText(text) {
 			return nil, errors.New("may hold only a-z A-Z 0-9 . _ - and groups such as $1")
 		}
 		b.WriteString(regexp.QuoteMeta(text))

@@ -65,11 +65,14 @@ func parseNumber(text string, limit int64) (int64, bool) {
 // validName reports whether Kafka takes the text as a topic's name:
 // [a-zA-Z0-9._-], 1 to 249 characters, not "." or "..".
 func validName(name string) bool {
-	if name == "" || len(name) > maxTopicName || name == "." || name == ".." {
-		return false
-	}
-	for i := range len(name) {
-		if !scopeByte(name[i]) { // Kafka's alphabet for topics is the same
+	return name != "" && len(name) <= maxTopicName && name != "." && name != ".." && nameText(name)
+}
+
+// nameText reports whether a text is of Kafka's alphabet for topic names, which
+// is that of scopes.
+func nameText(text string) bool {
+	for i := range len(text) {
+		if !scopeByte(text[i]) {
 			return false
 		}
 	}

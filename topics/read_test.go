@@ -169,6 +169,10 @@ func FuzzOutput(f *testing.F) {
 		if _, err := topics.ParseScope(scope); err == nil {
 			fact.Scope = scope
 		}
+		invisible := func(r rune) bool { return r <= ' ' || r > '~' }
+		if k != "" && len(k) <= 200 && !strings.ContainsFunc(k, invisible) {
+			fact.Key = k
+		}
 		out := b.Output(in, fact)
 		require.Equal(t, in.Value, out.Value)
 		require.Equal(t, in.Key, out.Key)

@@ -13,6 +13,8 @@ type Report struct {
 	Created    []NewTopic // in the order of creation
 	Present    []NewTopic // that were there, without settings
 	Mismatches []Mismatch
+
+	brokers int // of the cluster
 }
 
 // NewTopic is a topic with what it was, or would be, created with.

@@ -66,7 +66,7 @@ func New(n Names) (*Router, error) {
 // Pattern is the raw pattern, for the consumer's subscription.
 func (r *Router) Pattern() string { return r.names.Raw }
 
-// Duplicates, DeadLetter and Operator are the fixed names.
+// Duplicates is where SEEN and DRIFT records go.
 func (r *Router) Duplicates() string { return r.names.Duplicates }
 
 // DeadLetter is where INVALID records go.
