@@ -121,9 +121,10 @@ func (a *app) openCold(ctx context.Context) error {
 	a.cleanup.onStop("postgres", func(context.Context) error { a.cold.Close(); return nil })
 	mctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
+	headroom := monthsMetric(a.reg)
 	go func() {
 		defer close(done)
-		a.cold.Maintain(mctx, a.Config.Months.Ahead, monthsEvery)
+		a.cold.Maintain(mctx, a.Config.Months.Ahead, monthsEvery, headroom)
 	}()
 	a.cleanup.onStop("months", func(context.Context) error { cancel(); <-done; return nil })
 	return nil

@@ -18,6 +18,13 @@ func (a *app) buildInfo() {
 	a.reg.MustRegister(g)
 }
 
+// monthsMetric shows for how many days partitions exist.
+func monthsMetric(reg prometheus.Registerer) func(days int) {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "dedup_months_ahead_days", Help: "Days for which month partitions exist."})
+	reg.MustRegister(g)
+	return func(days int) { g.Set(float64(days)) }
+}
+
 // ledgerMetrics shows both tiers. The tiers come later than their observer, so
 // they are handed in by shown.
 func ledgerMetrics(reg prometheus.Registerer, h *hot.Hot) (observe func(string, time.Duration, error), shown func(*ledger.Tiers)) {

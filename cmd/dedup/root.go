@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Formats of -o.
+const (
+	outputTable = "table"
+	outputJSON  = "json"
+)
+
+// Annotations of a command: the heading it stands under in the help, and what
+// it opens.
+const (
+	heading   = "heading"
+	opens     = "opens"
+	underRun  = "Run it"
+	underAsk  = "Ask it"
+	underAlso = "Also"
+	opensAll  = "[S]"
+	opensNone = "[L]"
+)
+
+// newRoot puts the commands together; their order here is that of the help.
+func newRoot(p *program) *cobra.Command {
+	root := &cobra.Command{
+		Use:               "dedup [global flags] COMMAND [flags] [arguments]",
+		Short:             "one duplicate filter and one ledger for the whole hub",
+		Version:           version,
+		Args:              noArguments,
+		RunE:              needsCommand,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	flags.StringVarP(&p.configFile, "config", "c", "", "configuration `FILE` (DEDUP_CONFIG)")
+	flags.StringVarP(&p.output, "output", "o", outputTable, "`FORMAT` of what goes to stdout: table or json")
+	flags.BoolVarP(&p.quiet, "quiet", "q", false, "say nothing but warnings and errors")
+	flags.BoolVarP(&p.verbose, "verbose", "v", false, "log at debug level")
+	flags.BoolP("help", "h", false, "what a command does, with an example")
+	root.Flags().Bool("version", false, "which program this is")
+	root.SetVersionTemplate("dedup {{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if p.output != outputTable && p.output != outputJSON {
+			return usage(c, fmt.Errorf("--output %q: write table or json", p.output))
+		}
+		return nil
+	}
+	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newKey(p), newVersion(p)}
+	root.AddCommand(commands...)
+	plain := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c == root {
+			_ = writeHelp(c.OutOrStdout(), root, commands)
+			return
+		}
+		plain(c, args)
+	})
+	return root
+}
+
+// usage marks an error as one of the call, not of the work.
+func usage(c *cobra.Command, err error) error { return &usageError{command: c.CommandPath(), err: err} }
+
+// arguments makes a wrong number of arguments a usage error.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return usage(c, err)
+		}
+		return nil
+	}
+}
+
+// noArguments is for a command that has only commands below it: what follows
+// and is none of them is a slip.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage(c, errors.New(text))
+}
+
+// needsCommand answers a call that stops before the command.
+func needsCommand(c *cobra.Command, _ []string) error {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usage(c, errors.New("which command? One of "+strings.Join(names, ", ")))
+}
+
+const helpTail = `
+[S] opens Kafka, Redis or PostgreSQL itself and needs a configuration, by --config or from the
+    environment alone (DEDUP_KAFKA_BROKERS, ...); [L] local, needs neither.
+Data goes to stdout, everything else to stderr. Exit: 0 done, 1 failed, 2 wrong usage or configuration.
+'dedup COMMAND --help' shows the flags of a command and an example.
+`
+
+// writeHelp lists the commands by what they are for, the global flags, and what
+// holds for all.
+func writeHelp(w io.Writer, root *cobra.Command, commands []*cobra.Command) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "dedup - %s\n\nUsage: %s\n", root.Short, root.Use)
+	for _, group := range []string{underRun, underAsk, underAlso} {
+		lines := ""
+		for _, c := range commands {
+			if c.Annotations[heading] == group {
+				lines += fmt.Sprintf("  %-10s %-64s %s\n", c.Name(), c.Short, c.Annotations[opens])
+			}
+		}
+		if lines != "" {
+			fmt.Fprintf(&b, "\n%s\n%s", group, lines)
+		}
+	}
+	fmt.Fprintf(&b, "\nGlobal flags\n%s", root.PersistentFlags().FlagUsages())
+	fmt.Fprintf(&b, "      --version         which program this is\n%s", helpTail)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
