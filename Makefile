@@ -1,0 +1,70 @@
+# `make` alone lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+GO ?= go
+# Handed to the program: make demo ARGS=--exit
+ARGS ?=
+# Handed to go test: make test TESTFLAGS='-race -run Kill'
+TESTFLAGS ?=
+# What make test looks at.
+PACKAGES ?= ./...
+FUZZTIME ?= 30s
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
+		while IFS="$$(printf '\t')" read -r name text; do printf '  %-9s %s\n' "$$name" "$$text"; done
+
+.PHONY: demo
+demo: ## show the filter at work on built-in parts; ARGS=--exit ends by itself
+	@echo 'building bin/dedup (the first time Go fetches and compiles the libraries: a minute or two)'
+	@$(MAKE) --no-print-directory build
+	bin/dedup demo $(ARGS)
+
+.PHONY: services
+services: ## install what native Kafka, Redis and PostgreSQL need (Debian, as root)
+	internal/devservices/install.sh
+
+# Where services are to be found is said by DEDUP_TEST_*; as root on Debian
+# without any of them, what is missing is installed first.
+.PHONY: services-if-needed
+services-if-needed:
+	@if [ -z "$$DEDUP_TEST_KAFKA$$DEDUP_TEST_REDIS$$DEDUP_TEST_POSTGRES" ] && \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+		$(MAKE) --no-print-directory services; fi
+
+.PHONY: build
+build: ## build the static program bin/dedup
+	CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/dedup ./cmd/dedup
+
+# One set of services for all test programs. Two programs at a time: the
+# integration tests alone keep two cores busy.
+.PHONY: test
+test: services-if-needed ## run every test against real Kafka, Redis and PostgreSQL
+	$(GO) run ./internal/devservices/cmd/with-services -- \
+		$(GO) test -p 2 -timeout 20m $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: lint
+lint: ## check format and lint rules
+	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then \
+		echo "not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
+	@if golangci-lint version 2>/dev/null | grep -q 'version v\?2\.'; then golangci-lint run ./...; \
+		else $(GO) run $(GOLANGCI)@$(GOLANGCI_VERSION) run ./...; fi
+
+.PHONY: bench
+bench: services-if-needed ## measure throughput against a plain copy, registration and insert
+	$(GO) run ./bench $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## run each fuzz test for FUZZTIME (30s)
+	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+			echo "$$(dirname "$$file") $$name, $(FUZZTIME)"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null || exit 1; \
+		done; \
+	done
