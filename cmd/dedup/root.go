@@ -87,6 +87,8 @@ func noArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	const slips = 2 // letters that may differ
+	c.SuggestionsMinimumDistance = slips
 	text := fmt.Sprintf("unknown command %q", args[0])
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, " or ") + "?"

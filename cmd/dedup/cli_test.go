@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"dedupledger/topics/msgkey"
+)
+
+// call is one run of the command in this process.
+type call struct {
+	environ []string
+	stdin   []byte
+}
+
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func (c call) run(t *testing.T, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := execute(t.Context(), &program{
+		args: args, environ: c.environ, stdin: bytes.NewReader(c.stdin), stdout: &stdout, stderr: &stderr,
+	})
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+const interchange = "UNB+UNOC:3+4098765000014:14+4012345000023:14+261102:0930+77001'UNH+1+ORDERS:D:96A:UN'UNT+2+1'UNZ+1+77001'"
+
+const interchangeKey = "edifact:4098765000014:14/4012345000023:14/77001"
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args   string
+		stderr string
+	}{
+		{"", "dedup: which command? One of "},
+		{"kee x", "dedup: unknown command \"kee\"; did you mean key?\nSee 'dedup --help'.\n"},
+		{"migrate", "dedup: which command? One of plan, status, up\nSee 'dedup migrate --help'.\n"},
+		{"migrate upp", "dedup: unknown command \"upp\"; did you mean up?\nSee 'dedup migrate --help'.\n"},
+		{"migrate up now", "dedup: unknown command \"now\" for \"dedup migrate up\"\nSee 'dedup migrate up --help'.\n"},
+		{"migrate up --lock-timeout 60", "not a duration; write a number with ms, s, m, h, d or y (10ms to 10m)"},
+		{"key", "dedup: accepts 1 arg(s), received 0\nSee 'dedup key --help'.\n"},
+		{"key --bogus -", "dedup: unknown flag: --bogus\nSee 'dedup key --help'.\n"},
+		{"key --format ubl -", "dedup: --format ubl: not available yet; available are header, auto, edifact, x12\n"},
+		{"key --format odette -", "dedup: --format: unknown extractor \"odette\"; known: header auto edifact x12\n"},
+		{"key --header novalue -", "dedup: --header \"novalue\": write NAME=VALUE\n"},
+		{"version -o yaml", "dedup: --output \"yaml\": write table or json\n"},
+	} {
+		o := call{}.run(t, strings.Fields(c.args)...)
+		require.Equal(t, exitUsage, o.code, c.args)
+		require.Empty(t, o.stdout, c.args)
+		require.Contains(t, o.stderr, c.stderr, c.args)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"help"}} {
+		o := call{}.run(t, args...)
+		require.Equal(t, exitDone, o.code)
+		require.Empty(t, o.stderr)
+		require.True(t, strings.HasPrefix(o.stdout, "dedup - one duplicate filter and one ledger for the whole hub\n\n"+
+			"Usage: dedup [global flags] COMMAND [flags] [arguments]\n\nRun it\n"))
+		require.NotContains(t, o.stdout, "completion")
+	}
+}
+
+// TestEveryCommandIsExplained: each is in the help of the program, and its own
+// help has an example that begins with its very name.
+func TestEveryCommandIsExplained(t *testing.T) {
+	t.Parallel()
+	help := call{}.run(t, "--help").stdout
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if sub.Name() == "help" {
+				continue
+			}
+			require.NotEmpty(t, sub.Short, sub.CommandPath())
+			require.Contains(t, sub.Example, sub.CommandPath())
+			if c.Parent() == nil {
+				require.Contains(t, help, "\n  "+sub.Name()+" ")
+			}
+			o := call{}.run(t, append(strings.Fields(sub.CommandPath())[1:], "--help")...)
+			require.Equal(t, exitDone, o.code)
+			require.Contains(t, o.stdout, sub.Example)
+			visit(sub)
+		}
+	}
+	visit(newRoot(&program{}))
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	o := call{}.run(t, "version")
+	require.Equal(t, exitDone, o.code)
+	require.Regexp(t, `^dedup \S+ \(.*schema \d+, go1\..*\)\n$`, o.stdout)
+	require.Equal(t, "dedup "+version+"\n", call{}.run(t, "--version").stdout)
+	var b build
+	require.NoError(t, json.Unmarshal([]byte(call{}.run(t, "version", "-o", "json").stdout), &b))
+	require.Equal(t, version, b.Version)
+	require.Positive(t, b.Schema)
+}
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "m.edi")
+	require.NoError(t, os.WriteFile(file, []byte(interchange), 0o600))
+	require.Equal(t, outcome{0, interchangeKey + "\n", ""}, call{}.run(t, "key", file))
+	require.Equal(t, outcome{0, interchangeKey + "\n", ""}, call{stdin: []byte(interchange)}.run(t, "key", "--format", "edifact", "-"))
+	require.Equal(t, outcome{0, "hdr:b%2Fc\n", ""}, call{}.run(t, "key", "--header", "dedup-key=a", "--header", "dedup-key=b/c", file))
+	require.Equal(t, outcome{0, interchangeKey + "\n", ""}, call{}.run(t, "key", "--header", "Dedup-Key=a", file))
+	o := call{}.run(t, "key", "-o", "json", file)
+	require.JSONEq(t, `{"key":"`+interchangeKey+`","extractor":"edifact","size":105,`+
+		`"sha256":"4a04dbc9a1bfbfbef37b8cc9a6e8a8aa4e8b6b6c5b8df4a7b62b8f6d1bb5c9ac"}`, withSHA(t, o.stdout))
+	require.Equal(t, exitDone, o.code)
+}
+
+// withSHA checks that the answer has a hash and puts a known one in its place.
+func withSHA(t *testing.T, answer string) string {
+	t.Helper()
+	var k keyed
+	require.NoError(t, json.Unmarshal([]byte(answer), &k))
+	require.Regexp(t, `^[0-9a-f]{64}$`, k.SHA256)
+	return strings.Replace(answer, k.SHA256, "4a04dbc9a1bfbfbef37b8cc9a6e8a8aa4e8b6b6c5b8df4a7b62b8f6d1bb5c9ac", 1)
+}
+
+func TestNoKey(t *testing.T) {
+	t.Parallel()
+	cut := []byte(interchange[:60])
+	require.Equal(t, outcome{1, "", "edifact.no_unz\n"}, call{stdin: []byte(strings.TrimSuffix(interchange, "UNZ+1+77001'"))}.run(t, "key", "-"))
+	require.Equal(t, outcome{1, "", "edifact.unb_unterminated\n"}, call{stdin: cut}.run(t, "key", "-o", "json", "-"))
+	require.Equal(t, outcome{1, "", "empty_payload\n"}, call{}.run(t, "key", "-"))
+	require.Equal(t, outcome{1, "", "header.empty_key\n"}, call{stdin: []byte("x")}.run(t, "key", "--header", "dedup-key= ", "-"))
+	o := call{}.run(t, "key", "/nowhere/m.edi")
+	require.Equal(t, outcome{1, "", "dedup: opening the message: open /nowhere/m.edi: no such file or directory\n"}, o)
+}
+
+// TestKeyVectors runs the vectors of the formats that exist through the command.
+func TestKeyVectors(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open("../../topics/msgkey/testdata/message-keys.jsonl")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	ran := 0
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var v struct {
+			Format, Name string
+			Payload      []byte          `json:"payload_base64"`
+			Headers      json.RawMessage `json:"headers"`
+			Key          string          `json:"expect_key"`
+			Code         string          `json:"expect_error"`
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &v))
+		if !slices.Contains(msgkey.Names(), v.Format) {
+			continue
+		}
+		ran++
+		var headers map[string]string
+		require.NoError(t, json.Unmarshal(v.Headers, &headers))
+		args := []string{"key", "--format", v.Format}
+		for name, value := range headers {
+			args = append(args, "--header", name+"="+value)
+		}
+		want := outcome{0, v.Key + "\n", ""}
+		if v.Key == "" {
+			want = outcome{1, "", v.Code + "\n"}
+		}
+		require.Equal(t, want, call{stdin: v.Payload}.run(t, append(args, "-")...), v.Name)
+	}
+	require.NoError(t, lines.Err())
+	require.GreaterOrEqual(t, ran, 40)
+}
+
+func TestConfigurationErrors(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "dedup.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("log: {level: loud}\npostgres: {url: 'postgres://u:hunter2@h/d', pol: 1}\n"), 0o600))
+	want := outcome{2, "", file + ":1: log.level: \"loud\": write debug, info, warn or error\n" +
+		file + ":2: postgres.pol: unknown key; known are url, password_file, search_url, pool, statement_cache, lock_timeout, " +
+		"statement_timeout, require_sync_standby\n"}
+	require.Equal(t, want, call{}.run(t, "migrate", "status", "-c", file))
+	require.Equal(t, want, call{environ: []string{"DEDUP_CONFIG=" + file}}.run(t, "migrate", "plan"))
+
+	o := call{environ: []string{"DEDUP_KAFKA_BROKER=x"}}.run(t, "topics", "ensure", "raw-ingest.as2")
+	require.Equal(t, outcome{2, "", "warning: DEDUP_KAFKA_BROKER: not read: no key has this name\n" +
+		"kafka.brokers: must be set, here or in DEDUP_KAFKA_BROKERS\n"}, o)
+}
+
+func TestMigrateWithoutPostgres(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"up", "status", "plan"} {
+		o := call{environ: []string{"DEDUP_POSTGRES_URL=postgres://dedup:hunter2@127.0.0.1:1/dedup"}}.run(t, "migrate", verb)
+		require.Equal(t, exitFailed, o.code, verb)
+		require.Empty(t, o.stdout)
+		require.Contains(t, o.stderr, "dedup: ")
+		require.NotContains(t, o.stderr, "hunter2")
+	}
+}
+
+func TestTopicsEnsure(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	c := call{environ: []string{
+		"DEDUP_KAFKA_BROKERS=" + strings.Join(cluster.ListenAddrs(), ","), "DEDUP_TOPICS_CREATE_REPLICATION=1",
+		"DEDUP_TOPICS_CREATE_PARTITIONS=2",
+	}}
+	o := c.run(t, "topics", "ensure", "raw-ingest.as2", "--dry-run")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, o.stdout, "would create clean.as2: 2 partitions")
+
+	o = c.run(t, "topics", "ensure", "raw-ingest.as2", "-o", "json")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var report ensured
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &report))
+	require.Len(t, report.Created, 4)
+	require.Equal(t, "2592000000", report.Created[1].Settings["retention.ms"])
+
+	o = c.run(t, "topics", "ensure")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Equal(t, 4, strings.Count(o.stdout, "unchanged "), o.stdout)
+
+	o = c.run(t, "topics", "ensure", "clean.as2")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, `"clean.as2" is not a raw topic`)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dedupledger/internal/app/config"
+	"dedupledger/internal/setting"
+	"dedupledger/migrations"
+)
+
+// lockRetries is how often a migration that found a table locked is tried again.
+const lockRetries = 30
+
+func newMigrate(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:         "migrate up|status|plan",
+		Short:       "up | status | plan: the schema of the ledger",
+		Long:        "Works on the schema in postgres.url, the only key of the configuration it needs.",
+		Example:     "  dedup migrate up -c /etc/dedup.yaml",
+		Annotations: map[string]string{heading: underRun, opens: opensAll},
+		Args:        noArguments,
+		RunE:        needsCommand,
+
+		DisableFlagsInUseLine: true,
+	}
+	c.AddCommand(newMigrateUp(p), newMigrateStatus(p), newMigratePlan(p))
+	return c
+}
+
+// loadPostgres needs no more of the configuration than the database, so that a
+// job that migrates does not have to know Kafka and Redis.
+func (p *program) loadPostgres() (*config.Config, setting.Secret, error) {
+	cfg, err := p.load("postgres.url")
+	if err != nil {
+		return nil, setting.Secret{}, err
+	}
+	url, err := cfg.Postgres.ConnString()
+	if err != nil {
+		return nil, setting.Secret{}, fmt.Errorf("postgres.password_file: %w", err)
+	}
+	return cfg, url, nil
+}
+
+func newMigrateUp(p *program) *cobra.Command {
+	lockTimeout := 2 * time.Second
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "apply what is missing, make months ahead, grant rights",
+		Long: "Applies what is missing, makes months ahead and grants rights to dedup_app and dedup_read where\n" +
+			"these roles exist. Run it as the schema's owner. Several may run at once: one works, the others\n" +
+			"wait. Running it again changes nothing.",
+		Example: "  DEDUP_POSTGRES_URL=postgres://dedup_owner@db/dedup dedup migrate up",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, url, err := p.loadPostgres()
+			if err != nil {
+				return err
+			}
+			err = migrations.Up(c.Context(), url.Reveal(), migrations.Options{
+				LockTimeout: lockTimeout, Retries: lockRetries, Logger: p.logger(cfg),
+			})
+			if err == nil && !p.quiet {
+				p.note("the schema is version %d", migrations.Version())
+			}
+			return err
+		},
+	}
+	c.Flags().Var((*durationFlag)(&lockTimeout), "lock-timeout",
+		"give up waiting for a table after this `DURATION`, let its users pass, try again")
+	return c
+}
+
+func newMigrateStatus(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "list the migrations and whether they were applied",
+		Example: "  dedup migrate status -c /etc/dedup.yaml -o json",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, url, err := p.loadPostgres()
+			if err != nil {
+				return err
+			}
+			states, err := migrations.Status(c.Context(), url.Reveal())
+			if err != nil {
+				return err
+			}
+			return p.printStates(states)
+		},
+	}
+}
+
+// migration is one line of `dedup migrate status`.
+type migration struct {
+	Version int64  `json:"version"`
+	Name    string `json:"name"`
+	Applied bool   `json:"applied"`
+}
+
+func (p *program) printStates(states []migrations.State) error {
+	lines := make([]migration, len(states))
+	for i, s := range states {
+		lines[i] = migration{Version: s.Version, Name: s.Name, Applied: s.Applied}
+	}
+	return p.print(lines, func(w io.Writer) error {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, l := range lines {
+			state := "missing"
+			if l.Applied {
+				state = "applied"
+			}
+			_, _ = fmt.Fprintf(t, "%s\t%s\n", state, l.Name) // Flush has the error
+		}
+		return t.Flush()
+	})
+}
+
+func newMigratePlan(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "plan",
+		Short:   "print the SQL that up would run, and run nothing",
+		Example: "  dedup migrate plan -c /etc/dedup.yaml > plan.sql",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, url, err := p.loadPostgres()
+			if err != nil {
+				return err
+			}
+			return migrations.Plan(c.Context(), url.Reveal(), p.stdout)
+		},
+	}
+}
+
+// durationFlag is a flag in the configuration's spelling of durations.
+type durationFlag time.Duration
+
+func (d *durationFlag) String() string { return setting.FormatDuration(time.Duration(*d)) }
+
+func (d *durationFlag) Type() string { return "duration" }
+
+func (d *durationFlag) Set(text string) error {
+	parsed, err := setting.DurationWithin(text, 10*time.Millisecond, 10*time.Minute)
+	if err == nil {
+		*d = durationFlag(parsed)
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/internal/app/config"
+	"dedupledger/topics"
+)
+
+func newTopics(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:         "topics ensure",
+		Short:       "ensure: the topics the filter reads and writes",
+		Example:     "  dedup topics ensure raw-ingest.as2 -c /etc/dedup.yaml",
+		Annotations: map[string]string{heading: underRun, opens: opensAll},
+		Args:        noArguments,
+		RunE:        needsCommand,
+
+		DisableFlagsInUseLine: true,
+	}
+	c.AddCommand(newTopicsEnsure(p))
+	return c
+}
+
+func newTopicsEnsure(p *program) *cobra.Command {
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "ensure [RAW...]",
+		Short: "create what is missing, and compare the settings of what is there",
+		Long: "Creates the named raw topics, their clean topics, duplicates and dead-letter where they are missing,\n" +
+			"and changes no topic that is there: a setting that does not fit is reported with the command that\n" +
+			"repairs it. Raw topics that exist already are looked at without being named. Of the configuration\n" +
+			"it needs kafka.brokers.",
+		Example: "  dedup topics ensure raw-ingest.as2 --dry-run -c /etc/dedup.yaml",
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := p.load("kafka.brokers")
+			if err != nil {
+				return err
+			}
+			router, err := cfg.Router()
+			if err != nil {
+				return fmt.Errorf("reading the topic names: %w", err)
+			}
+			client, err := kgo.NewClient(kgo.SeedBrokers(cfg.Kafka.Brokers...), kgo.ClientID("dedup-ledger-topics"))
+			if err != nil {
+				return fmt.Errorf("making the Kafka client: %w", err)
+			}
+			defer client.Close()
+			report, err := topics.Ensure(c.Context(), kadm.NewClient(client), plan(cfg, router, args, dryRun))
+			if err != nil && len(report.Created) == 0 {
+				return err
+			}
+			// What was created before an error is told as well.
+			printErr := p.print(ensuredOf(&report), report.Print)
+			return errors.Join(err, printErr)
+		},
+	}
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be created, create nothing")
+	return c
+}
+
+func plan(cfg *config.Config, router *topics.Router, raw []string, dryRun bool) topics.Plan {
+	return topics.Plan{
+		Router: router, Raw: raw, MaxRecordBytes: cfg.Topics.MaxRecordBytes,
+		Create: topics.Create(cfg.Topics.Create), DryRun: dryRun, Bootstrap: strings.Join(cfg.Kafka.Brokers, ","),
+	}
+}
+
+// ensured is the report for machines.
+type ensured struct {
+	DryRun     bool       `json:"dryRun"`
+	Created    []topic    `json:"created"`
+	Present    []topic    `json:"present"`
+	Mismatches []mismatch `json:"mismatches"`
+}
+
+type topic struct {
+	Name        string            `json:"name"`
+	Partitions  int32             `json:"partitions"`
+	Replication int               `json:"replication"`
+	Settings    map[string]string `json:"settings,omitempty"`
+}
+
+type mismatch struct {
+	Topic  string `json:"topic"`
+	Text   string `json:"text"`
+	Repair string `json:"repair"`
+}
+
+func ensuredOf(r *topics.Report) ensured {
+	e := ensured{DryRun: r.DryRun, Created: []topic{}, Present: []topic{}, Mismatches: []mismatch{}}
+	for _, t := range r.Created {
+		e.Created = append(e.Created, topic(t))
+	}
+	for _, t := range r.Present {
+		e.Present = append(e.Present, topic(t))
+	}
+	for _, m := range r.Mismatches {
+		e.Mismatches = append(e.Mismatches, mismatch(m))
+	}
+	return e
+}
