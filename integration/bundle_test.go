@@ -112,7 +112,7 @@ func (b *bundle) createDatabase(t *testing.T, server *devservices.Postgres) {
 	require.NoError(t, err)
 	b.db = db
 	if server == nil { // a test's own server goes as a whole, and may be down by then
-		t.Cleanup(func() { require.NoError(t, db.Drop(context.Background())) })
+		t.Cleanup(func() { require.NoError(t, db.Drop(context.WithoutCancel(t.Context()))) })
 	}
 }
 
@@ -120,7 +120,6 @@ var configTemplate = template.Must(template.New("dedup.yaml").Parse(`log: {level
 kafka: {brokers: [{{.Brokers}}], group: {{.Group}}, session_timeout: 6s}
 topics:
   raw: '^raw-ingest\.({{.ID}}\..+)$'
-  operator: dedup-operator.{{.ID}}
   clean: clean.$1
   duplicates: {{.Duplicates}}
   dead_letter: {{.DeadLetter}}

@@ -119,7 +119,7 @@ func (b *bundle) record(m *message) *kgo.Record {
 	r.Timestamp = r.Timestamp.Truncate(time.Millisecond)
 	if m.Partition == byKey {
 		h := fnv.New32a()
-		h.Write(r.Key)
+		_, _ = h.Write(r.Key) // never fails
 		r.Partition = int32(h.Sum32() % uint32(b.partitions))
 	}
 	return r

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -128,9 +129,9 @@ func (p place) String() string { return fmt.Sprintf("%s/%d/%d", p.topic, p.parti
 
 // header is the value of the last header of a name.
 func header(r *kgo.Record, name string) string {
-	for i := len(r.Headers) - 1; i >= 0; i-- {
-		if r.Headers[i].Key == name {
-			return string(r.Headers[i].Value)
+	for _, h := range slices.Backward(r.Headers) {
+		if h.Key == name {
+			return string(h.Value)
 		}
 	}
 	return ""

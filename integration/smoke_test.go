@@ -15,8 +15,11 @@ func TestFirstCopyResendChangedResend(t *testing.T) {
 	f := b.start(t, 0)
 	first := order("acme:edifact", "77001", 5)
 	first.Headers = []kgo.RecordHeader{
-		{Key: "trace", Value: []byte("1")}, {Key: "trace", Value: []byte{}}, {Key: "trace"},
-		{Key: "dedup-id", Value: []byte("forged")}, {Key: "Dedup-Status", Value: []byte("NEW")},
+		{Key: "trace", Value: []byte("1")},
+		{Key: "trace", Value: []byte{}},
+		{Key: "trace"},
+		{Key: "dedup-id", Value: []byte("forged")},
+		{Key: "Dedup-Status", Value: []byte("NEW")},
 	}
 	b.produce(t,
 		first,

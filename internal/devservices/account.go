@@ -87,8 +87,8 @@ func passable(dir string) bool {
 	if err != nil {
 		return false
 	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	if followed, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = followed
 	}
 	for {
 		info, err := os.Stat(dir)

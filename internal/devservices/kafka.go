@@ -73,6 +73,8 @@ func formatKafka(ctx context.Context, run func(...string) command, properties st
 	id := uuid.New()
 	cluster := base64.RawURLEncoding.EncodeToString(id[:])
 	c := run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties)
+	// It runs once and briefly: the optimising compiler would cost more than it gives.
+	c.args = append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, c.args...)
 	if err := runToEnd(ctx, c); err != nil {
 		return fmt.Errorf("formatting Kafka's log folder: %w", err)
 	}

@@ -160,8 +160,8 @@ func copyTree(to, from string) error {
 func postgresBinaries() (string, error) {
 	var folders []string
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			folders = append(folders, filepath.Dir(real))
+		if followed, err := filepath.EvalSymlinks(path); err == nil {
+			folders = append(folders, filepath.Dir(followed))
 		}
 	}
 	versioned, err := filepath.Glob("/usr/lib/postgresql/*/bin")

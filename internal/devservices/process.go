@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -159,8 +160,8 @@ func (p *process) freeze() error {
 func (p *process) thaw() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := len(p.frozen) - 1; i >= 0; i-- {
-		if err := signalPID(p.frozen[i], syscall.SIGCONT); err != nil {
+	for _, pid := range slices.Backward(p.frozen) {
+		if err := signalPID(pid, syscall.SIGCONT); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -95,8 +96,8 @@ func (s *Services) Close() error {
 	s.closers = nil
 	s.mu.Unlock()
 	var errs []error
-	for i := len(closers) - 1; i >= 0; i-- {
-		errs = append(errs, closers[i]())
+	for _, c := range slices.Backward(closers) {
+		errs = append(errs, c())
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.temp))...)
 }
@@ -137,7 +138,7 @@ func (s *Services) Environ() []string {
 func (s *Services) StartPostgres(ctx context.Context, settings ...string) (*Postgres, error) {
 	binaries, err := postgresBinaries()
 	if err != nil {
-		return nil, unavailable("postgres", "", err)
+		return nil, unavailable("postgres", err)
 	}
 	folder, err := s.folder("postgres")
 	if err != nil {
@@ -160,14 +161,14 @@ func (s *Services) StartRedis(ctx context.Context) (*Redis, error) {
 	if r != nil {
 		s.onClose(r.Close)
 	}
-	return r, unavailable("redis", "", err)
+	return r, unavailable("redis", err)
 }
 
 // StartKafka starts a further Kafka broker.
 func (s *Services) StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 	libs, err := kafkaLibs(s.opts.Root)
 	if err != nil {
-		return nil, unavailable("kafka", "", err)
+		return nil, unavailable("kafka", err)
 	}
 	folder, err := s.folder("kafka")
 	if err != nil {
@@ -177,7 +178,7 @@ func (s *Services) StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, erro
 	if k != nil {
 		s.onClose(k.Close)
 	}
-	return k, unavailable("kafka", "", err)
+	return k, unavailable("kafka", err)
 }
 
 func (s *Services) folder(name string) (string, error) {

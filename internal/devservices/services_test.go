@@ -220,7 +220,7 @@ func ask(t *testing.T, url, q string) string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
-	defer c.Close(context.Background())
+	defer c.Close(t.Context())
 	var v string
 	require.NoError(t, c.QueryRow(t.Context(), q).Scan(&v))
 	return v
@@ -230,7 +230,7 @@ func execute(t *testing.T, url, q string) string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
-	defer c.Close(context.Background())
+	defer c.Close(t.Context())
 	tag, err := c.Exec(t.Context(), q)
 	require.NoError(t, err)
 	return tag.String()

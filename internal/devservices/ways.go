@@ -54,10 +54,11 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("no %s: %s; %s", e.Service, strings.Join(e.Tried, "; "), how)
 }
 
-// unavailable turns an absentError into the sentence for people.
-func unavailable(service, variable string, err error) error {
+// unavailable turns an absentError into the sentence for people, of a service
+// of our own: the environment names none of these.
+func unavailable(service string, err error) error {
 	if a, ok := errors.AsType[*absentError](err); ok {
-		return &UnavailableError{service, variable, []string{a.why}}
+		return &UnavailableError{Service: service, Tried: []string{a.why}}
 	}
 	return err
 }
