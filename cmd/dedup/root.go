@@ -48,7 +48,7 @@ func newRoot(p *program) *cobra.Command {
 	flags.BoolP("help", "h", false, "what a command does, with an example")
 	root.Flags().Bool("version", false, "which program this is")
 	root.SetVersionTemplate("dedup {{.Version}}\n")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	root.SetFlagErrorFunc(usage)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		if p.output != outputTable && p.output != outputJSON {
 			return usage(c, fmt.Errorf("--output %q: write table or json", p.output))
@@ -120,14 +120,11 @@ func writeHelp(w io.Writer, root *cobra.Command, commands []*cobra.Command) erro
 	var b strings.Builder
 	fmt.Fprintf(&b, "dedup - %s\n\nUsage: %s\n", root.Short, root.Use)
 	for _, group := range []string{underRun, underAsk, underAlso} {
-		lines := ""
+		fmt.Fprintf(&b, "\n%s\n", group)
 		for _, c := range commands {
 			if c.Annotations[heading] == group {
-				lines += fmt.Sprintf("  %-10s %-64s %s\n", c.Name(), c.Short, c.Annotations[opens])
+				fmt.Fprintf(&b, "  %-10s %-64s %s\n", c.Name(), c.Short, c.Annotations[opens])
 			}
-		}
-		if lines != "" {
-			fmt.Fprintf(&b, "\n%s\n%s", group, lines)
 		}
 	}
 	fmt.Fprintf(&b, "\nGlobal flags\n%s", root.PersistentFlags().FlagUsages())

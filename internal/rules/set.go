@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dedupledger/internal/setting"
@@ -35,7 +36,7 @@ func New(own []Rule, builtinRules bool) (*Set, error) {
 	}
 	all := own
 	if builtinRules {
-		all = append(all[:len(all):len(all)], Builtin()...)
+		all = append(slices.Clip(all), Builtin()...)
 	}
 	s := &Set{}
 	var problems setting.Problems

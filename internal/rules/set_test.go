@@ -203,7 +203,7 @@ func TestDecideEqualsTheDefinition(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // test data
+	rnd := rand.New(rand.NewPCG(seed, 1))
 	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	for range 30 {
 		texts := make([]string, rnd.IntN(120))

@@ -109,7 +109,7 @@ func joined(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost error alone is asked
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		return many.Unwrap()
 	}
 	return []error{err}
@@ -117,8 +117,7 @@ func joined(err error) []error {
 
 func (l *loader) checkRules() {
 	set, err := l.config.Rules()
-	var faults setting.Problems
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[setting.Problems](err); ok {
 		l.problems = append(l.problems, faults...)
 	}
 	if err == nil {

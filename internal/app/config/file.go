@@ -177,7 +177,7 @@ func (f *file) pairs(n *yaml.Node, path string) []pair {
 
 func (f *file) written(n *yaml.Node) setting.Written {
 	w := setting.Written{At: f.place(n), Shape: setting.Nested}
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // a document and an alias are never met here
 	case yaml.ScalarNode:
 		w.Shape, w.Text = setting.Scalar, n.Value
 		if n.ShortTag() == "!!null" {

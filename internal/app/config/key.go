@@ -110,7 +110,7 @@ func whole[T int | int16 | int32](path string, into *T, standard string, least, 
 func size[T int32 | int64](path string, into *T, standard string, least, most T) key {
 	return scalar(path, standard, func(s string) error {
 		n, err := setting.SizeWithin(s, int64(least), int64(most))
-		return keep(into, T(n), err) //nolint:gosec // within most, which is a T
+		return keep(into, T(n), err)
 	})
 }
 
