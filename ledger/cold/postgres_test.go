@@ -189,13 +189,13 @@ var databases atomic.Int64
 // bundle is a database of its own for one test: migrated by the owner, used by
 // the application's role.
 type bundle struct {
-	*testing.T
+	testing.TB
 	name  string
 	admin *pgxpool.Pool // superuser
 	l     *cold.Ledger  // as dedup_app
 }
 
-func setup(t *testing.T) *bundle {
+func setup(t testing.TB) *bundle {
 	t.Helper()
 	b := setupEmpty(t)
 	require.NoError(t, migrations.Up(t.Context(), b.url("dedup_owner"), migrations.Options{}))
@@ -204,10 +204,10 @@ func setup(t *testing.T) *bundle {
 }
 
 // setupEmpty has no schema yet, and no ledger.
-func setupEmpty(t *testing.T) *bundle {
+func setupEmpty(t testing.TB) *bundle {
 	t.Helper()
 	ctx := context.Background()
-	b := &bundle{T: t, name: fmt.Sprintf("dedup_cold_%d_%d", os.Getpid(), databases.Add(1))}
+	b := &bundle{TB: t, name: fmt.Sprintf("dedup_cold_%d_%d", os.Getpid(), databases.Add(1))}
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(t, err)
 	for _, sql := range []string{

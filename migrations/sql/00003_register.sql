@@ -96,6 +96,7 @@ declare
     v_bound    integer;
     v_from     timestamptz;
     v_long     boolean;
+    v_timeline integer;
     v_d_epoch  integer[];
     v_d_offset bigint[];
     v_below    boolean := false;
@@ -174,11 +175,12 @@ begin
     at := clock_timestamp();
 
     if v_advances > 0 then
+        v_timeline := dedup_timeline_1();
         select count(*) filter (where not x.stale), array_agg(x.d_epoch), array_agg(x.d_offset),
                array_agg(x.seq + 1), coalesce(bool_or(x.below), false)
         into v_found, v_d_epoch, v_d_offset, seqs, v_below
         from (select p.d_epoch, p.d_offset, p.seq,
-                     p.claim <> i.claim or p.timeline <> dedup_timeline_1() or p.seq < i.seq
+                     p.claim <> i.claim or p.timeline <> v_timeline or p.seq < i.seq
                          or (p.d_epoch, p.d_offset) < (i.d_epoch, i.d_offset) as stale,
                      (i.min_epoch, i.min_offset) < (p.d_epoch, p.d_offset) as below
               from (select unnest(a_topic) topic, unnest(a_partition) partition, unnest(a_claim) claim, unnest(a_seq) seq,
