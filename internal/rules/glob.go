@@ -20,8 +20,24 @@ const (
 // glob is a compiled pattern: it matches where one of its alternatives does.
 type glob []alternative
 
-// alternative is a pattern without braces, cut before its first * or ?.
-type alternative struct{ prefix, rest string }
+// alternative is a pattern without braces, cut before its first * or ?. literal
+// is the longest plain text in rest: a quick no for the many partners that are
+// told apart in the middle of a key (*/RECEIVER:14/*).
+type alternative struct{ prefix, rest, literal string }
+
+func newAlternative(text string) alternative {
+	wild := strings.IndexAny(text, "*?")
+	if wild < 0 {
+		return alternative{prefix: text}
+	}
+	a := alternative{prefix: text[:wild], rest: text[wild:]}
+	for plain := range strings.FieldsFuncSeq(a.rest, func(r rune) bool { return r == '*' || r == '?' }) {
+		if len(plain) > len(a.literal) {
+			a.literal = plain
+		}
+	}
+	return a
+}
 
 func compileGlob(pattern, octets string) (glob, error) {
 	if pattern == "" {
@@ -39,10 +55,7 @@ func compileGlob(pattern, octets string) (glob, error) {
 	}
 	g := make(glob, len(texts))
 	for i, text := range texts {
-		g[i].prefix, g[i].rest = text, ""
-		if wild := strings.IndexAny(text, "*?"); wild >= 0 {
-			g[i].prefix, g[i].rest = text[:wild], text[wild:]
-		}
+		g[i] = newAlternative(text)
 	}
 	return g, nil
 }
@@ -86,7 +99,11 @@ func cutBraces(s string) (plain string, choices []string, after string, err erro
 
 func (g glob) match(s string) bool {
 	for _, a := range g {
-		if strings.HasPrefix(s, a.prefix) && wildcard(a.rest, s[len(a.prefix):]) {
+		if !strings.HasPrefix(s, a.prefix) {
+			continue
+		}
+		tail := s[len(a.prefix):]
+		if strings.Contains(tail, a.literal) && wildcard(a.rest, tail) {
 			return true
 		}
 	}

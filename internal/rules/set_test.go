@@ -284,9 +284,9 @@ func TestNoAllocationOnRepeatedUse(t *testing.T) { //nolint:paralleltest // coun
 
 func BenchmarkLookUp(b *testing.B) {
 	shapes := map[string]func(i int) string{
-		"partners":    func(i int) string { return fmt.Sprintf("match=acme:edifact key=edifact:40%08d:14/* window=1d", i) },
-		"tenants":     func(i int) string { return fmt.Sprintf("match=t%d:* key=edifact:* window=1d", i) },
-		"same-prefix": func(i int) string { return fmt.Sprintf("match=acme:* key=edifact:*/%08d window=1d", i) },
+		"partners":  func(i int) string { return fmt.Sprintf("match=acme:edifact key=edifact:40%08d:14/* window=1d", i) },
+		"tenants":   func(i int) string { return fmt.Sprintf("match=t%d:* key=edifact:* window=1d", i) },
+		"receivers": func(i int) string { return fmt.Sprintf("match=acme:* key=edifact:*/40%08d:14/* window=1d", i) },
 	}
 	for name, text := range shapes {
 		b.Run(name, func(b *testing.B) {
