@@ -4,184 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"dedupledger/internal/devservices"
 	"dedupledger/ledger/cold"
 	"dedupledger/migrations"
 )
 
-// server is the superuser's URL of the PostgreSQL of this run.
+// server is where each test makes its database: that of an administrator.
 var server string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	stop, err := startServer()
+	services, err := devservices.StartEmbedded(context.Background(), devservices.Options{})
 	if err != nil {
+		fmt.Fprintln(os.Stderr, "these tests need a PostgreSQL:", err)
+		return 1
+	}
+	server = services.Database.AdminURL
+	code := m.Run()
+	if err := errors.Join(services.Close(), goleak.Find()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	code := m.Run()
-	stop()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
 	return code
-}
-
-// startServer finds a PostgreSQL: the environment's, else the machine's own
-// binaries in a temporary folder.
-func startServer() (stop func(), err error) {
-	if server = os.Getenv("DEDUP_TEST_POSTGRES"); server != "" {
-		return func() {}, makeRoles()
-	}
-	bin, err := binaries()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "dedup-cold-")
-	if err != nil {
-		return nil, err
-	}
-	stop = func() { _ = os.RemoveAll(dir) }
-	process, err := launch(bin, dir)
-	if err != nil {
-		stop()
-		return nil, err
-	}
-	stop = func() {
-		_ = process.Process.Signal(syscall.SIGINT) // fast shutdown
-		_ = process.Wait()
-		_ = os.RemoveAll(dir)
-	}
-	if err := awaitServer(); err != nil {
-		stop()
-		return nil, err
-	}
-	return stop, makeRoles()
-}
-
-func binaries() (string, error) {
-	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path), nil
-	}
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if err != nil || len(found) == 0 {
-		return "", errors.New("these tests need a PostgreSQL: set DEDUP_TEST_POSTGRES to a superuser's URL, or install its binaries (initdb on PATH or in /usr/lib/postgresql)")
-	}
-	return filepath.Dir(found[len(found)-1]), nil
-}
-
-func launch(bin, dir string) (*exec.Cmd, error) {
-	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT}
-	if os.Getuid() == 0 { // PostgreSQL refuses root
-		id, err := unprivileged()
-		if err != nil {
-			return nil, err
-		}
-		attr.Credential = id
-		if err := os.Chown(dir, int(id.Uid), int(id.Gid)); err != nil {
-			return nil, err
-		}
-	}
-	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	initdb.SysProcAttr, initdb.Dir = attr, dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w: %s", err, out)
-	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	server = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", port)
-	process := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+dir,
-		"-c", "fsync=off", "-c", "max_connections=300", "-c", "shared_buffers=128MB", "-c", "max_wal_size=4GB",
-		// A zone with daylight saving, and an unlucky default level: ours must not matter.
-		"-c", "timezone=America/St_Johns", "-c", "deadlock_timeout=200ms")
-	process.SysProcAttr, process.Dir = attr, dir
-	return process, process.Start()
-}
-
-func unprivileged() (*syscall.Credential, error) {
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, err
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-	}
-	return nil, errors.New("PostgreSQL refuses root, and there is no user postgres or nobody")
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-func awaitServer() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		conn, err := pgx.Connect(ctx, server)
-		if err == nil {
-			return conn.Close(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("PostgreSQL did not start: %w", err)
-		case <-tick.C:
-		}
-	}
-}
-
-// makeRoles makes what a deployment makes before it migrates.
-func makeRoles() error {
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		return fmt.Errorf("connecting to DEDUP_TEST_POSTGRES: %w", err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	_, err = conn.Exec(ctx, `
-		do $$ declare v text; begin
-			perform pg_advisory_xact_lock(4711);
-			foreach v in array array['dedup_owner', 'dedup_app', 'dedup_read'] loop
-				if to_regrole(v) is null then execute format('create role %I login password %L', v, 'dedup'); end if;
-			end loop;
-		end $$`)
-	return err
 }
 
 var databases atomic.Int64
@@ -211,7 +67,9 @@ func setupEmpty(t testing.TB) *bundle {
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(t, err)
 	for _, sql := range []string{
-		"create database " + b.name + " owner dedup_owner",
+		"create database " + b.name + " owner dedup_owner template template0",
+		// Half an hour off, and with daylight saving: the zone must not matter.
+		"alter database " + b.name + " set timezone = 'America/St_Johns'",
 	} {
 		_, err = conn.Exec(ctx, sql)
 		require.NoError(t, err)
@@ -235,8 +93,10 @@ func (b *bundle) url(role string) string {
 	u, err := url.Parse(server)
 	require.NoError(b, err)
 	u.Path = "/" + b.name
-	if role != "" {
-		u.User = url.UserPassword(role, "dedup")
+	if password, set := u.User.Password(); set && role != "" {
+		u.User = url.UserPassword(role, password)
+	} else if role != "" {
+		u.User = url.User(role)
 	}
 	return u.String()
 }
