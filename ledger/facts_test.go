@@ -37,8 +37,11 @@ func TestFactsOf(t *testing.T) {
 	}
 	later := result(7, "b", now.Add(time.Hour), 0)
 	results := []ledger.Result{
-		result(1, "a", now, 0), {}, result(3, "b", now, 0), result(1, "a", now, 1),
-		{Refused: "scope.fed_by_api"}, result(1, "a", now, 2), later,
+		result(1, "a", now, 0),
+		{},
+		result(3, "b", now, 0), result(1, "a", now, 1),
+		{Refused: "scope.fed_by_api"},
+		result(1, "a", now, 2), later,
 	}
 	facts := ledger.FactsOf(registrations, results)
 	require.Len(t, facts, 2)

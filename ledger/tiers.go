@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 )
@@ -129,10 +130,7 @@ func (t *Tiers) Stats() TiersStats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.stats
-	s.Witnesses = make(map[Gate]int64, len(t.stats.Witnesses))
-	for g, n := range t.stats.Witnesses {
-		s.Witnesses[g] = n
-	}
+	s.Witnesses = maps.Clone(t.stats.Witnesses)
 	return s
 }
 

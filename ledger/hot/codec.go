@@ -49,8 +49,8 @@ func shortOrigin(o ledger.Origin) (b [32]byte) {
 	}
 	copy(b[:16], o.Topic[:])
 	binary.BigEndian.PutUint32(b[16:], uint32(o.Partition)) //nolint:gosec // the bits, there and back
-	binary.BigEndian.PutUint32(b[20:], uint32(o.Epoch))     //nolint:gosec // likewise
-	binary.BigEndian.PutUint64(b[24:], uint64(o.Offset))    //nolint:gosec // likewise
+	binary.BigEndian.PutUint32(b[20:], uint32(o.Epoch))
+	binary.BigEndian.PutUint64(b[24:], uint64(o.Offset))
 	return b
 }
 
@@ -61,8 +61,8 @@ func longOrigin(gate ledger.Gate, b []byte) ledger.Origin {
 	o := ledger.Origin{
 		Gate:      gate,
 		Partition: int32(binary.BigEndian.Uint32(b[16:])), //nolint:gosec // the bits, there and back
-		Epoch:     int32(binary.BigEndian.Uint32(b[20:])), //nolint:gosec // likewise
-		Offset:    int64(binary.BigEndian.Uint64(b[24:])), //nolint:gosec // likewise
+		Epoch:     int32(binary.BigEndian.Uint32(b[20:])),
+		Offset:    int64(binary.BigEndian.Uint64(b[24:])),
 	}
 	copy(o.Topic[:], b)
 	return o
@@ -86,7 +86,7 @@ func encode(f *ledger.Fact) ([]byte, error) {
 	origin := shortOrigin(f.Origin)
 	copy(b[12:], origin[:])
 	binary.BigEndian.PutUint64(b[44:], uint64(expires))
-	binary.BigEndian.PutUint32(b[52:], uint32(min(max(f.RetryCount, 0), math.MaxUint32))) //nolint:gosec // clamped
+	binary.BigEndian.PutUint32(b[52:], uint32(min(max(f.RetryCount, 0), math.MaxUint32)))
 	copy(b[56:], f.PayloadSHA256[:])
 	return b, nil
 }
@@ -105,8 +105,8 @@ func decode(b []byte) (ledger.Fact, bool) {
 	f := ledger.Fact{
 		Origin:      longOrigin(gate, b[12:44]),
 		HashMode:    ledger.HashRaw,
-		FirstSeenAt: time.UnixMicro(int64(first)).UTC(),   //nolint:gosec // at most maxMicros
-		ExpiresAt:   time.UnixMicro(int64(expires)).UTC(), //nolint:gosec // likewise
+		FirstSeenAt: time.UnixMicro(int64(first)).UTC(),
+		ExpiresAt:   time.UnixMicro(int64(expires)).UTC(),
 		RetryCount:  int64(binary.BigEndian.Uint32(b[52:])),
 		Closed:      b[1]&flagClosed != 0,
 	}

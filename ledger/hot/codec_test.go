@@ -69,7 +69,8 @@ func TestShortTellsAttemptsApart(t *testing.T) {
 	api := func(client, attempt string) ledger.Origin {
 		return Short(ledger.Origin{Gate: ledger.GateAPI, Client: client, Attempt: attempt})
 	}
-	require.Equal(t, api("a", "b"), api("a", "b"))
+	again := api("a", "b")
+	require.Equal(t, api("a", "b"), again)
 	require.NotEqual(t, api("a", "bc"), api("ab", "c"))
 	require.NotEqual(t, api("a", "b").Gate, Short(ledger.Origin{Gate: ledger.GateImport}).Gate)
 	require.Equal(t, kafkaOrigin(5), Short(kafkaOrigin(5)))

@@ -17,7 +17,7 @@ const (
 	defaultTimeout = 50 * time.Millisecond
 	// perFact is added to a batch's timeout for each fact: a batch of 2000 on a
 	// busy machine takes Redis longer than one GET, and nobody waits for it.
-	perFact      = 100 * time.Microsecond
+	perFact      = 250 * time.Microsecond
 	dialTimeout  = time.Second
 	ioTimeout    = 5 * time.Second // the outer bound; each call's own deadline is shorter
 	poolSize     = 16

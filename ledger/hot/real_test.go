@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"dedupledger/internal/devservices"
 	"dedupledger/ledger"
 )
 
@@ -263,4 +264,32 @@ func TestOpenNeedsNoRedis(t *testing.T) {
 	_, ok, err := h.Get(t.Context(), "t:f", "k")
 	require.Error(t, err)
 	require.False(t, ok)
+}
+
+// BenchmarkRemember is one batch of 2000 facts against a real Redis. Bytes per
+// fact are what Redis's used memory grew by, divided by the facts.
+func BenchmarkRemember(b *testing.B) {
+	s := new(devservices.Services)
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	r, err := s.StartRedis(b.Context())
+	require.NoError(b, err)
+	h, err := Open(Config{Addrs: []string{r.Addr()}, Prefix: "dedup:", LedgerID: "0190a3c4-7d1e-7b6a-9c55-0f2d7c1e8a90", Timeout: 10 * time.Second})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, h.Close()) })
+	before, err := h.Stats(b.Context())
+	require.NoError(b, err)
+	facts, n := make([]ledger.Fact, 2000), 0
+	for b.Loop() {
+		now := clock()
+		for i := range facts {
+			facts[i] = fact(now, strconv.Itoa(n), int64(n))
+			n++
+		}
+		_, err := h.Remember(b.Context(), now, facts)
+		require.NoError(b, err)
+	}
+	after, err := h.Stats(b.Context())
+	require.NoError(b, err)
+	b.ReportMetric(float64(after.UsedMemory-before.UsedMemory)/float64(n), "B/fact")
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "facts/s")
 }

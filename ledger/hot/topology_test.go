@@ -35,7 +35,7 @@ func startRedis(t *testing.T, args ...string) (addr string) {
 	require.NoError(t, err)
 	args = append(args, "--port", strconv.Itoa(port), "--bind", "127.0.0.1",
 		"--dir", t.TempDir(), "--save", "", "--daemonize", "no", "--logfile", "redis.log")
-	cmd := exec.Command("redis-server", args...) //nolint:noctx // ended by the clean-up
+	cmd := exec.Command("redis-server", args...)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		require.NoError(t, cmd.Process.Kill())

@@ -39,7 +39,6 @@ type history struct {
 	rows     map[rowID]*row
 	accounts Accounts         // verdicts as first counted
 	changed  map[string]int64 // by account: records whose redelivery came to another verdict
-	open     int64            // decided and not committed
 	bad      []error
 	more     int
 }

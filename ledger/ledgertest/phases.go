@@ -27,7 +27,7 @@ func (l Load) race(ctx context.Context, under Ledger, h *history) (int, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	for w := range l.Writers {
 		g.Go(func() error {
-			n, err := l.session(under, h, byte(2+w), 2).run(ctx, l.Racing/l.Writers) //nolint:gosec // few writers
+			n, err := l.session(under, h, byte(2+w), 2).run(ctx, l.Racing/l.Writers)
 			mu.Lock()
 			defer mu.Unlock()
 			total += n

@@ -22,8 +22,19 @@ type Reference struct {
 	gates     map[string]ledger.Gate            // by ledger scope
 	rows      map[[2]string]*ledger.Entry       // by scope and key: the latest; live or expired
 	positions map[ledger.Partition]*refPosition //
+	sightings map[ledger.Origin]*refSighting    // of counted repeats, by their own origin
 	accounts  Accounts
 }
+
+// refSighting is what a repeat was counted as, and of which row.
+type refSighting struct {
+	verdict ledger.Verdict
+	first   time.Time
+}
+
+// keepPerRow is how many repeats of a row have a sighting; later ones are only
+// counted (DESIGN §7).
+const keepPerRow = 100
 
 type refPosition struct {
 	ledger.PositionRow
@@ -37,6 +48,7 @@ func NewReference(clock func() time.Time) *Reference {
 		gates:     map[string]ledger.Gate{},
 		rows:      map[[2]string]*ledger.Entry{},
 		positions: map[ledger.Partition]*refPosition{},
+		sightings: map[ledger.Origin]*refSighting{},
 		accounts:  Accounts{},
 	}
 }
@@ -59,7 +71,7 @@ func (r *Reference) Register(_ context.Context, c *ledger.Chunk) (*ledger.Answer
 		fresh := !known || !reg.Origin.At().Less(old)
 		v := r.register(c.Gate, reg, a.Now, fresh, &a.Results[i])
 		if fresh {
-			r.count(reg.Account, v)
+			r.count(reg.Account, v, 1)
 		}
 	}
 	return a, nil
@@ -109,22 +121,51 @@ func (r *Reference) register(gate ledger.Gate, reg *ledger.Registration, now tim
 		out.Inserted = true
 	}
 	v, _ := ledger.Judge(reg, row)
-	if v != ledger.New && fresh {
-		row.RetryCount++
-		if v == ledger.Drift {
-			row.DriftCount++
+	if fresh && v != ledger.New {
+		out.Repeat = repeat(row, v)
+		if out.Repeat <= keepPerRow {
+			r.sightings[reg.Origin] = &refSighting{v, row.FirstSeenAt}
 		}
-		out.Repeat = row.RetryCount
+	}
+	if !fresh {
+		r.correct(reg, row, v)
 	}
 	out.Entry = *row
 	return v
 }
 
-func (r *Reference) count(account string, v ledger.Verdict) {
+func repeat(row *ledger.Entry, v ledger.Verdict) int64 {
+	row.RetryCount++
+	if v == ledger.Drift {
+		row.DriftCount++
+	}
+	return row.RetryCount
+}
+
+// correct is for the redelivery of a repeat that meets another row than it was
+// counted with, because that one has expired or was closed: its sighting moves
+// to the row it meets now, and its account with it, so that verdicts and
+// accounts go on agreeing.
+func (r *Reference) correct(reg *ledger.Registration, row *ledger.Entry, v ledger.Verdict) {
+	s := r.sightings[reg.Origin]
+	if s == nil || s.first.Equal(row.FirstSeenAt) {
+		return
+	}
+	r.count(reg.Account, s.verdict, -1)
+	r.count(reg.Account, v, 1)
+	if v == ledger.New {
+		delete(r.sightings, reg.Origin)
+		return
+	}
+	s.verdict, s.first = v, row.FirstSeenAt
+	repeat(row, v)
+}
+
+func (r *Reference) count(account string, v ledger.Verdict, n int64) {
 	if r.accounts[account] == nil {
 		r.accounts[account] = map[ledger.Verdict]int64{}
 	}
-	r.accounts[account][v]++
+	r.accounts[account][v] += n
 }
 
 // Claim writes the claim into the row, if there is one, and answers the row.

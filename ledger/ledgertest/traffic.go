@@ -117,8 +117,8 @@ func (t *traffic) payload(r *ledger.Registration, key string) {
 }
 
 func hash(key string, content, form int) [32]byte {
-	b := binary.BigEndian.AppendUint32([]byte(key), uint32(content)) //nolint:gosec // small
-	b = binary.BigEndian.AppendUint32(b, uint32(form))               //nolint:gosec // the bits, to tell forms apart
+	b := binary.BigEndian.AppendUint32([]byte(key), uint32(content))
+	b = binary.BigEndian.AppendUint32(b, uint32(form))
 	return sha256.Sum256(b)
 }
 

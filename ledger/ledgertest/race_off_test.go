@@ -1,0 +1,5 @@
+//go:build !race
+
+package ledgertest_test
+
+const shrink = 1
