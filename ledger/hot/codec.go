@@ -49,8 +49,8 @@ func shortOrigin(o ledger.Origin) (b [32]byte) {
 	}
 	copy(b[:16], o.Topic[:])
 	binary.BigEndian.PutUint32(b[16:], uint32(o.Partition)) //nolint:gosec // the bits, there and back
-	binary.BigEndian.PutUint32(b[20:], uint32(o.Epoch))
-	binary.BigEndian.PutUint64(b[24:], uint64(o.Offset))
+	binary.BigEndian.PutUint32(b[20:], uint32(o.Epoch))     //nolint:gosec // likewise
+	binary.BigEndian.PutUint64(b[24:], uint64(o.Offset))    //nolint:gosec // likewise
 	return b
 }
 
@@ -61,8 +61,8 @@ func longOrigin(gate ledger.Gate, b []byte) ledger.Origin {
 	o := ledger.Origin{
 		Gate:      gate,
 		Partition: int32(binary.BigEndian.Uint32(b[16:])), //nolint:gosec // the bits, there and back
-		Epoch:     int32(binary.BigEndian.Uint32(b[20:])),
-		Offset:    int64(binary.BigEndian.Uint64(b[24:])),
+		Epoch:     int32(binary.BigEndian.Uint32(b[20:])), //nolint:gosec // likewise
+		Offset:    int64(binary.BigEndian.Uint64(b[24:])), //nolint:gosec // likewise
 	}
 	copy(o.Topic[:], b)
 	return o
