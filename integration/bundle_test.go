@@ -116,7 +116,7 @@ func (b *bundle) createDatabase(t *testing.T, server *devservices.Postgres) {
 	}
 }
 
-var configTemplate = template.Must(template.New("dedup.yaml").Parse(`log: {level: debug, format: text}
+var configTemplate = template.Must(template.New("dedup.yaml").Parse(`log: {level: info, format: text}
 kafka: {brokers: [{{.Brokers}}], group: {{.Group}}, session_timeout: 6s}
 topics:
   raw: '^raw-ingest\.({{.ID}}\..+)$'

@@ -173,14 +173,19 @@ func (s *session) hold(p *part, reason, why string) {
 	p.hold(reason, why, heldWait)
 }
 
-// foreign reports an offset that another tool set: never obeyed.
+// foreign reports an offset that another tool set: never obeyed. A partition
+// of which nothing was ever registered has none yet, so there is nothing to
+// report.
 func (s *session) foreign(p *part, g groupOffset, row *ledger.PositionRow) {
-	s.m.foreign(p.topic)
-	set := "deleted"
-	if g.found {
-		set = fmt.Sprintf("set to %d", g.at.Offset)
+	if !g.found && row.Seq == 0 {
+		return
 	}
-	s.log.Warn("the group's offset was "+set+" by another tool and is not obeyed: going on behind the last committed output",
+	s.m.foreign(p.topic)
+	set := "the group's offset is missing (deleted by another tool, or never committed)"
+	if g.found {
+		set = fmt.Sprintf("the group's offset was set to %d by another tool", g.at.Offset)
+	}
+	s.log.Warn(set+" and is not obeyed: going on behind the last committed output",
 		"topic", p.topic, "partition", p.partition, "committed", row.W.Offset)
 }
 

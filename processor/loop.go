@@ -33,7 +33,6 @@ type session struct {
 	kafka  *client
 	layout *topics.Layout
 	build  map[string]*topics.Builder // by raw topic
-	names  map[ledger.TopicID]string  // of raw topics this session has met
 	parts  map[place]*part
 
 	lessons  context.Context //nolint:containedctx // the life of the learners this session starts
@@ -84,7 +83,7 @@ func (s *session) turn(stop, work context.Context) error {
 // takeEvents follows assignments and revocations, and takes what learners
 // brought.
 func (s *session) takeEvents(work context.Context) error {
-	events, dirty := s.kafka.take()
+	events, dirty, joined := s.kafka.take()
 	if dirty {
 		s.m.rebalanced()
 		s.flushQuietly(work, events)
@@ -104,7 +103,7 @@ func (s *session) takeEvents(work context.Context) error {
 		case e := <-s.learned:
 			s.endLesson(work, e)
 		default:
-			s.state.note(s.parts)
+			s.state.note(s.parts, joined)
 			return nil
 		}
 	}
@@ -304,6 +303,9 @@ func factsOf(b *batch) []ledger.Fact {
 // idle flushes W when nothing came.
 func (s *session) idle(work context.Context) error {
 	s.m.idle(s.index, s.parts)
+	if err := s.proc.names.catchUp(work, s.kafka.adm, s.cfg.Router); err != nil {
+		s.log.Debug("names of raw topics were not read", "error", err)
+	}
 	return s.flush(work, false)
 }
 

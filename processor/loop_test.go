@@ -274,7 +274,9 @@ func TestRefusedRecordIsIsolated(t *testing.T) {
 	require.NoError(t, err)
 	keys := []string{"a", "b", "big=" + strings.Repeat("x", 3000), "c", "big", "d"}
 	b.produce(0, keys...)
-	b.start(func(c *Config) { c.Compression, c.ClientOptions = "none", []kgo.Opt{kgo.ProducerBatchMaxBytes(1 << 20)} })
+	b.start(func(c *Config) {
+		c.Compression, c.ClientOptions = "none", []kgo.Opt{kgo.ProducerBatchMaxBytes(1 << 20)}
+	})
 	got := b.read(6)
 	require.Equal(t, map[string]int{
 		"clean.as2 a": 1, "clean.as2 b": 1, "clean.as2 c": 1, "clean.as2 d": 1, "dead-letter big": 1, "clean.as2 big": 1,

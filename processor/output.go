@@ -53,6 +53,9 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 			missing[m.Raw] = m
 		}
 	}
+	if err := s.proc.names.refresh(ctx, s.kafka.adm, s.cfg.Router); err != nil {
+		return nil, err
+	}
 	var ready []*part
 	for _, p := range waiting {
 		id, ok := layout.ID(p.topic)
@@ -63,8 +66,7 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 			s.hold(p, heldTopics, missing[p.topic].Error())
 		default:
 			p.id = ledger.Partition{Topic: id, Partition: p.partition}
-			s.names[id] = p.topic
-			if s.build[p.topic], err = topics.NewBuilder(s.cfg.Router, layout, p.topic, s.nameOf); err != nil {
+			if s.build[p.topic], err = topics.NewBuilder(s.cfg.Router, layout, p.topic, s.proc.names.of); err != nil {
 				return nil, fmt.Errorf("preparing outputs: %w", err)
 			}
 			ready = append(ready, p)
@@ -88,13 +90,6 @@ func joined(err error) func(func(error) bool) {
 			yield(err)
 		}
 	}
-}
-
-func (s *session) nameOf(id ledger.TopicID) string {
-	if name, ok := s.names[id]; ok {
-		return name
-	}
-	return s.layout.Name(id)
 }
 
 // outputPlaces are the output partitions that can hold outputs of a raw

@@ -31,6 +31,7 @@ type Processor struct {
 	cfg    Config
 	m      *metrics
 	states []*sessionState
+	names  *names
 }
 
 // New makes a processor; nothing is connected yet.
@@ -38,7 +39,7 @@ func New(cfg Config) *Processor {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Processor{cfg: cfg}
+	p := &Processor{cfg: cfg, names: newNames()}
 	for range cfg.Sessions {
 		p.states = append(p.states, &sessionState{})
 	}
@@ -163,7 +164,7 @@ func (p *Processor) life(stop, work context.Context, i int) (opened bool, err er
 	s := &session{
 		proc: p, cfg: &p.cfg, m: p.m, state: st, index: i,
 		log:   p.cfg.Log.With("component", "filter", "session", i),
-		kafka: c, build: map[string]*topics.Builder{}, names: map[ledger.TopicID]string{},
+		kafka: c, build: map[string]*topics.Builder{},
 		parts: map[place]*part{}, learned: make(chan lessonEnd),
 		rejected: map[ledger.Origin]rejection{},
 	}

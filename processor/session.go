@@ -25,6 +25,7 @@ type client struct {
 	mu     sync.Mutex
 	events []event            // in the order they came
 	dirty  bool               // a revoke or loss came: the next End would abort
+	joined bool               // the group has assigned once, be it nothing
 	cancel context.CancelFunc // of the batch in hand
 }
 
@@ -119,6 +120,7 @@ func (c *client) onAssigned(_ context.Context, cl *kgo.Client, added map[string]
 	cl.PauseFetchPartitions(added)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.joined = true
 	c.append(added, true)
 }
 
@@ -145,12 +147,12 @@ func (c *client) append(m map[string][]int32, gained bool) {
 }
 
 // take hands over what the callbacks left.
-func (c *client) take() (events []event, dirty bool) {
+func (c *client) take() (events []event, dirty, joined bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	events, dirty = c.events, c.dirty
+	events, dirty, joined = c.events, c.dirty, c.joined
 	c.events, c.dirty = nil, false
-	return events, dirty
+	return events, dirty, joined
 }
 
 // during is a context for work on one batch that a revoke cancels.

@@ -10,6 +10,7 @@ import (
 // Status is what /readyz tells of the filter at one moment.
 type Status struct {
 	Sessions   int
+	Joining    int      // sessions without an answer of the group yet
 	Running    []string // raw partitions consumed, as topic/partition
 	Waiting    []string // pending or learning
 	Held       []Held
@@ -25,6 +26,7 @@ type Held struct{ Partition, Reason, Why string }
 type sessionState struct {
 	mu         sync.Mutex
 	live       bool
+	joined     bool      // the group has given it its partitions, be it none
 	turned     time.Time // the last round of the loop began
 	inBatch    bool
 	silent     time.Time // since when the ledger does not answer
@@ -45,10 +47,12 @@ func (st *sessionState) set(f func()) {
 	f()
 }
 
-func (st *sessionState) alive(yes bool) { st.set(func() { st.live, st.turned = yes, time.Now() }) }
-func (st *sessionState) moved()         { st.set(func() { st.turned = time.Now() }) }
-func (st *sessionState) busy(yes bool)  { st.set(func() { st.inBatch = yes }) }
-func (st *sessionState) committed()     { st.set(func() { st.lastCommit = time.Now() }) }
+func (st *sessionState) alive(yes bool) {
+	st.set(func() { st.live, st.turned, st.joined, st.parts = yes, time.Now(), false, nil })
+}
+func (st *sessionState) moved()        { st.set(func() { st.turned = time.Now() }) }
+func (st *sessionState) busy(yes bool) { st.set(func() { st.inBatch = yes }) }
+func (st *sessionState) committed()    { st.set(func() { st.lastCommit = time.Now() }) }
 func (st *sessionState) ledgerAnswered() {
 	st.set(func() { st.silent, st.silentWhy = time.Time{}, "" })
 }
@@ -63,13 +67,13 @@ func (st *sessionState) ledgerSilent(err error) {
 }
 
 // note keeps what the session's partitions are about.
-func (st *sessionState) note(parts map[place]*part) {
+func (st *sessionState) note(parts map[place]*part, joined bool) {
 	ps := make([]partState, 0, len(parts))
 	for _, p := range parts {
 		ps = append(ps, partState{fmt.Sprintf("%s/%d", p.topic, p.partition), p.phase, p.reason, p.why})
 	}
 	sort.Slice(ps, func(i, j int) bool { return ps[i].name < ps[j].name })
-	st.set(func() { st.parts = ps })
+	st.set(func() { st.parts, st.joined = ps, joined })
 }
 
 // stalled says for how long no round of the loop has begun although the ledger
@@ -99,6 +103,9 @@ func (st *sessionState) addTo(out *Status, now time.Time) {
 	defer st.mu.Unlock()
 	if st.live {
 		out.Sessions++
+	}
+	if !st.joined {
+		out.Joining++
 	}
 	if !st.silent.IsZero() && now.Sub(st.silent) > out.Blocked {
 		out.Blocked, out.BlockedWhy = now.Sub(st.silent), st.silentWhy

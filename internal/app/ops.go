@@ -55,6 +55,7 @@ type report struct {
 	Postgres   string            `json:"postgres,omitempty"`
 	Redis      string            `json:"redis,omitempty"`
 	Sessions   int               `json:"sessions"`
+	Joining    int               `json:"joining,omitempty"`
 	Running    []string          `json:"running,omitempty"`
 	Pending    []string          `json:"waiting,omitempty"`
 	Held       []heldReport      `json:"held,omitempty"`
@@ -83,7 +84,7 @@ func (r *readiness) report() (report, bool) {
 	st := r.filter.Status()
 	out := report{
 		Status: "ready", Postgres: "ok", Redis: r.redis(),
-		Sessions: st.Sessions, Running: st.Running, Pending: st.Waiting,
+		Sessions: st.Sessions, Joining: st.Joining, Running: st.Running, Pending: st.Waiting,
 	}
 	if st.Blocked > 0 {
 		out.Postgres = fmt.Sprintf("no answer for %s (%s)", st.Blocked.Round(time.Second), st.BlockedWhy)
@@ -94,7 +95,7 @@ func (r *readiness) report() (report, bool) {
 	if !st.LastCommit.IsZero() {
 		out.LastCommit = st.LastCommit.UTC().Format("2006-01-02T15:04:05.000Z")
 	}
-	ready := st.Sessions > 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
+	ready := st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
 	if !ready {
 		out.Status = "not ready"
 	}
