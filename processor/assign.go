@@ -59,6 +59,7 @@ func (s *session) settle(ctx context.Context) error {
 			continue
 		}
 		if err := s.place(ctx, p, g, b, ends.of(p)); err != nil {
+			s.seekStarted(ready)
 			return err
 		}
 	}
@@ -99,6 +100,7 @@ func (s *session) place(ctx context.Context, p *part, g groupOffset, b bounds, o
 	st := decideStart(g, &row)
 	switch st.kind {
 	case startLearn:
+		s.m.behind(p.place, st.at.Offset-row.W.Offset)
 		s.learn(p, lesson{from: row.W, to: st.at, seq: st.seq, outs: row.Outputs})
 	case startVerify:
 		s.foreign(p, g, &row)
@@ -115,7 +117,8 @@ func (s *session) open(ctx context.Context, p *part, key ledger.PositionKey, g g
 	st := decideStart(g, nil)
 	logStart, _, err := b.of(p)
 	if err != nil {
-		return err
+		s.later(p, err)
+		return nil
 	}
 	offset := logStart.Offset
 	if st.kind == openAt {
@@ -123,7 +126,8 @@ func (s *session) open(ctx context.Context, p *part, key ledger.PositionKey, g g
 	}
 	at, err := s.resolve(ctx, p, offset, b)
 	if err != nil {
-		return err
+		s.later(p, err)
+		return nil
 	}
 	if st.kind == openLearn {
 		outs = ledger.Outputs{} // from where the outputs' logs start
@@ -153,7 +157,7 @@ func (s *session) startAt(p *part, at ledger.Position, b bounds, outs ledger.Out
 	logStart, logEnd, err := b.of(p)
 	switch {
 	case err != nil:
-		p.retry(settleWait)
+		s.later(p, err)
 	case at.Offset < logStart.Offset:
 		s.hold(p, heldLogStart, fmt.Sprintf("position %d lies before the log start %d: records %d..%d are gone unread",
 			at.Offset, logStart.Offset, at.Offset, logStart.Offset-1))
@@ -163,6 +167,12 @@ func (s *session) startAt(p *part, at ledger.Position, b bounds, outs ledger.Out
 		p.start(at, cloneOutputs(outs))
 		s.log.Info("partition starts", "topic", p.topic, "partition", p.partition, "offset", at.Offset, "epoch", at.Epoch)
 	}
+}
+
+// later tries one partition again although others could be placed.
+func (s *session) later(p *part, err error) {
+	s.log.Warn("a partition cannot start yet", "topic", p.topic, "partition", p.partition, "error", err)
+	p.retry(time.Second)
 }
 
 // hold says it once per reason, and again only when the words change.

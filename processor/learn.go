@@ -163,6 +163,9 @@ func (w *learner) hand(ctx context.Context, to ledger.Position, seq int64, outs 
 	}
 	w.count += int64(len(w.batch))
 	w.s.m.learned(w.p.topic, len(w.batch))
+	if !w.l.verify {
+		w.s.m.behind(w.p.place, max(0, w.l.to.Offset-to.Offset))
+	}
 	w.seq, w.d, w.batch = newSeq, d, w.batch[:0]
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type session struct {
 	kafka  *client
 	layout *topics.Layout
 	build  map[string]*topics.Builder // by raw topic
+	ids    map[string]ledger.TopicID  // the incarnation this session's client reads
 	parts  map[place]*part
 
 	lessons  context.Context //nolint:containedctx // the life of the learners this session starts
@@ -67,8 +69,10 @@ func (s *session) turn(stop, work context.Context) error {
 		return err
 	}
 	if err := s.settle(work); err != nil {
-		s.afterFailure(stop, "applying the position rule", err)
-		return fatalOnly(err)
+		s.postpone(err)
+		if err := fatalOnly(err); err != nil {
+			return err
+		}
 	}
 	b, err := s.poll(stop)
 	if err != nil {
@@ -104,6 +108,9 @@ func (s *session) takeEvents(work context.Context) error {
 			s.endLesson(work, e)
 		default:
 			s.state.note(s.parts, joined)
+			if len(events) > 0 {
+				s.m.partitions(s.index, s.parts)
+			}
 			return nil
 		}
 	}
@@ -115,6 +122,8 @@ func (s *session) forget(w place) {
 			p.stopLearning()
 		}
 		s.narrow.forget(p)
+		s.m.ages.forget(w)
+		s.m.behind(w, 0)
 		delete(s.parts, w)
 	}
 }
@@ -150,11 +159,17 @@ func (s *session) poll(stop context.Context) (*batch, error) {
 		return nil, err
 	}
 	b := &batch{polled: time.Now(), items: make([]item, 0, len(f.records))}
+	for w, end := range f.ends {
+		if p := s.parts[w]; p != nil {
+			p.logEnd = end
+		}
+	}
 	for _, r := range f.records {
 		s.admit(b, r)
 	}
 	if len(b.items) > 0 {
 		s.m.stage("poll", time.Since(began))
+		s.m.ages.inHand(b)
 	}
 	return b, nil
 }
@@ -286,7 +301,10 @@ func (s *session) confirm(b *batch, outs []*kgo.Record) {
 	}
 	s.narrow.committed(b)
 	s.m.committed(s.index, b, outs)
+	s.m.ages.done(b)
 	s.state.committed()
+	s.log.Debug("batch committed", "records", len(b.items), "partitions", len(ends),
+		"register", b.registered.Sub(b.polled), "commit", b.committed.Sub(b.registered))
 	s.cfg.Ledger.Memory.Confirm(factsOf(b), b.clock)
 }
 
@@ -302,7 +320,7 @@ func factsOf(b *batch) []ledger.Fact {
 
 // idle flushes W when nothing came.
 func (s *session) idle(work context.Context) error {
-	s.m.idle(s.index, s.parts)
+	s.m.ages.idle(s.parts)
 	if err := s.proc.names.catchUp(work, s.kafka.adm, s.cfg.Router); err != nil {
 		s.log.Debug("names of raw topics were not read", "error", err)
 	}
@@ -357,8 +375,23 @@ func (s *session) flushQuietly(ctx context.Context, events []event) {
 	}
 }
 
-// afterFailure notes a failure of the ledger and waits before the next try.
+// postpone tries the partitions that wait for the rule again later, without
+// keeping those that run from going on.
+func (s *session) postpone(err error) {
+	s.noteFailure("applying the position rule", err)
+	wait := s.nextWait()
+	for _, p := range s.waiting() {
+		p.again = time.Now().Add(wait)
+	}
+}
+
+// afterFailure notes a failure and waits before the next try.
 func (s *session) afterFailure(ctx context.Context, doing string, err error) {
+	s.noteFailure(doing, err)
+	s.backOff(ctx)
+}
+
+func (s *session) noteFailure(doing string, err error) {
 	switch {
 	case errors.Is(err, ledger.ErrClaimLost):
 		s.log.Info("the position rule is applied again", "after", doing, "why", err)
@@ -368,17 +401,22 @@ func (s *session) afterFailure(ctx context.Context, doing string, err error) {
 	default:
 		s.log.Warn("trying again", "doing", doing, "error", err)
 	}
-	s.backOff(ctx)
 }
 
 // backOff waits, doubling, until ctx ends.
 func (s *session) backOff(ctx context.Context) {
-	wait := min(retryMin<<min(s.failures, 8), retryMax)
-	s.failures++
 	select {
 	case <-ctx.Done():
-	case <-time.After(wait):
+	case <-time.After(s.nextWait()):
 	}
+}
+
+// nextWait doubles with each failure in a row, with jitter so that sessions do
+// not come back all at once.
+func (s *session) nextWait() time.Duration {
+	wait := min(retryMin<<min(s.failures, 8), retryMax)
+	s.failures++
+	return wait/2 + rand.N(wait/2) //nolint:gosec // jitter
 }
 
 func (s *session) anyPending() bool {
@@ -392,7 +430,7 @@ func (s *session) anyPending() bool {
 
 // fatalOnly keeps the errors that no waiting mends.
 func fatalOnly(err error) error {
-	if errors.Is(err, ledger.ErrSchema) || isFatal(err) {
+	if errors.Is(err, ledger.ErrSchema) || errors.Is(err, errRecreated) || isFatal(err) {
 		return err
 	}
 	return nil

@@ -26,9 +26,9 @@ type metrics struct {
 	endToEnd      *prometheus.HistogramVec
 	stages        *prometheus.HistogramVec
 	records       prometheus.Histogram
-	oldest        *prometheus.GaugeVec
 	lastCommit    *prometheus.GaugeVec
 	heldParts     *prometheus.GaugeVec
+	behindRecords *prometheus.GaugeVec
 	foreignTotal  *prometheus.CounterVec
 	learnedTotal  *prometheus.CounterVec
 	belowTotal    *prometheus.CounterVec
@@ -39,7 +39,7 @@ type metrics struct {
 	mu     sync.Mutex
 	scopes map[string]bool
 	held   map[int]map[[2]string]int
-	ages   map[int]map[place]bool
+	ages   *ages
 }
 
 func newMetrics(p *Processor) *metrics {
@@ -51,7 +51,7 @@ func newMetrics(p *Processor) *metrics {
 		bytes:         f.counter("dedup_bytes_total", "Bytes of record values.", "direction"),
 		endToEnd:      f.histogram("dedup_end_to_end_seconds", "Raw record time to commit.", prometheus.ExponentialBuckets(0.005, 2, 16), "topic"),
 		stages:        f.histogram("dedup_batch_seconds", "Time of a batch by stage.", prometheus.ExponentialBuckets(0.001, 2, 14), "stage"),
-		oldest:        f.gauge("dedup_oldest_unprocessed_seconds", "Age of the oldest record in hand; 0 when caught up.", "topic", "partition"),
+		behindRecords: f.gauge("dedup_ledger_behind_records", "Committed in Kafka and lost in PostgreSQL; falls while learning.", "topic", "partition"),
 		lastCommit:    f.gauge("dedup_last_commit_timestamp_seconds", "When the session last committed.", "session"),
 		heldParts:     f.gauge("dedup_held_partitions", "Partitions not consumed until settled.", "topic", "reason"),
 		foreignTotal:  f.counter("dedup_foreign_offsets_total", "Group offsets set by another tool; not obeyed.", "topic"),
@@ -60,7 +60,7 @@ func newMetrics(p *Processor) *metrics {
 		rebuilds:      f.counter("dedup_session_rebuilds_total", "Client sessions rebuilt after an error.", "reason"),
 		scopes:        map[string]bool{},
 		held:          map[int]map[[2]string]int{},
-		ages:          map[int]map[place]bool{},
+		ages:          newAges(p.cfg.Registry),
 	}
 	m.records = f.one(prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "dedup_batch_records", Help: "Records per batch.", Buckets: prometheus.ExponentialBuckets(1, 2, 14),
@@ -119,7 +119,6 @@ func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {
 	m.bytes.WithLabelValues("duplicates").Add(float64(bytes[ledger.Seen] + bytes[ledger.Drift]))
 	m.bytes.WithLabelValues("dead_letter").Add(float64(bytes[ledger.Invalid]))
 	m.lastCommit.WithLabelValues(strconv.Itoa(session)).SetToCurrentTime()
-	m.age(session, b)
 }
 
 // scope bounds the label pairs.
@@ -138,38 +137,14 @@ func (m *metrics) scope(account string, v ledger.Verdict) {
 	m.scopeMessages.WithLabelValues(tenant, flow, v.String()).Inc()
 }
 
-// age shows how old the newest committed record of each partition was.
-func (m *metrics) age(session int, b *batch) {
-	last := map[place]time.Time{}
-	for i := range b.items {
-		last[b.items[i].part.place] = b.items[i].rec.Timestamp
+// behind shows what is left to learn; nothing drops the series.
+func (m *metrics) behind(w place, records int64) {
+	partition := strconv.Itoa(int(w.partition))
+	if records <= 0 {
+		m.behindRecords.DeleteLabelValues(w.topic, partition)
+		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ages[session] == nil {
-		m.ages[session] = map[place]bool{}
-	}
-	for w, at := range last {
-		m.ages[session][w] = true
-		m.oldest.WithLabelValues(w.topic, strconv.Itoa(int(w.partition))).Set(max(0, b.committed.Sub(at).Seconds()))
-	}
-}
-
-// idle says that a session has nothing in hand, and drops the series of
-// partitions that went elsewhere.
-func (m *metrics) idle(session int, parts map[place]*part) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for w := range m.ages[session] {
-		if parts[w] == nil {
-			delete(m.ages[session], w)
-			m.oldest.DeleteLabelValues(w.topic, strconv.Itoa(int(w.partition)))
-			continue
-		}
-		if parts[w].phase == running {
-			m.oldest.WithLabelValues(w.topic, strconv.Itoa(int(w.partition))).Set(0)
-		}
-	}
+	m.behindRecords.WithLabelValues(w.topic, partition).Set(float64(records))
 }
 
 // partitions shows what is held, over all sessions.

@@ -13,6 +13,10 @@ import (
 	"dedupledger/topics"
 )
 
+// errRecreated says that a raw topic was deleted and made again. The client
+// reads one incarnation for as long as it lives, so the session is rebuilt.
+var errRecreated = errors.New("raw topic was created again under the same name")
+
 // outputs builds the one output of each record, in the order of the batch.
 func (s *session) outputs(b *batch) []*kgo.Record {
 	outs := make([]*kgo.Record, len(b.items))
@@ -65,6 +69,10 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 		case missing[p.topic] != nil:
 			s.hold(p, heldTopics, missing[p.topic].Error())
 		default:
+			if was, known := s.ids[p.topic]; known && was != id {
+				return nil, fmt.Errorf("%w: %q", errRecreated, p.topic)
+			}
+			s.ids[p.topic] = id
 			p.id = ledger.Partition{Topic: id, Partition: p.partition}
 			if s.build[p.topic], err = topics.NewBuilder(s.cfg.Router, layout, p.topic, s.proc.names.of); err != nil {
 				return nil, fmt.Errorf("preparing outputs: %w", err)

@@ -45,6 +45,8 @@ type part struct {
 	wrote ledger.Position // W in the row, as last written or read
 	outs  ledger.Outputs  // where the outputs of w end
 
+	logEnd int64 // last stable offset, as last fetched
+
 	stopLearning func() // ends the reading back, or nil
 }
 

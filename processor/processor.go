@@ -164,7 +164,7 @@ func (p *Processor) life(stop, work context.Context, i int) (opened bool, err er
 	s := &session{
 		proc: p, cfg: &p.cfg, m: p.m, state: st, index: i,
 		log:   p.cfg.Log.With("component", "filter", "session", i),
-		kafka: c, build: map[string]*topics.Builder{},
+		kafka: c, build: map[string]*topics.Builder{}, ids: map[string]ledger.TopicID{},
 		parts: map[place]*part{}, learned: make(chan lessonEnd),
 		rejected: map[ledger.Origin]rejection{},
 	}

@@ -210,6 +210,7 @@ func (c *client) pause(parts []*part) {
 // fetched is what one poll brought.
 type fetched struct {
 	records []polledRecord
+	ends    map[place]int64 // last stable offsets, where records came
 	errs    []kgo.FetchError
 	closed  bool
 }
@@ -247,8 +248,14 @@ func (c *client) pollOnce(ctx context.Context, f *fetched, maxRecords int, wait 
 		}
 	}
 	fs.EachTopic(func(t kgo.FetchTopic) {
-		t.EachRecord(func(r *kgo.Record) {
-			f.records = append(f.records, polledRecord{ledger.TopicID(t.TopicID), r})
+		t.EachPartition(func(p kgo.FetchPartition) {
+			if f.ends == nil {
+				f.ends = map[place]int64{}
+			}
+			f.ends[place{t.Topic, p.Partition}] = p.LastStableOffset
+			for _, r := range p.Records {
+				f.records = append(f.records, polledRecord{ledger.TopicID(t.TopicID), r})
+			}
 		})
 	})
 }
@@ -289,6 +296,8 @@ func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, 
 		return committed, nil, nil
 	case produced != nil && isDataError(produced):
 		return unknown, produced, nil
+	case produced != nil && errors.Is(produced, kerr.UnknownTopicID):
+		return broken, nil, fmt.Errorf("an output topic was created again: %w", produced)
 	case produced != nil:
 		return unknown, nil, fmt.Errorf("producing: %w", produced)
 	default:
