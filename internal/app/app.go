@@ -91,6 +91,7 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 	if err := a.openHot(); err != nil {
 		return nil, err
 	}
+	a.watchRedis(ctx)
 	if err := a.awaitKafka(ctx, router); err != nil {
 		return nil, err
 	}
