@@ -52,7 +52,7 @@ func database(t *testing.T) (url func(role string) string) {
 	_, err := admin.Exec(t.Context(), "create database "+name+" owner dedup_owner template template0")
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_, err := connect(t, server).Exec(context.Background(), "drop database "+name+" with (force)")
+		_, err := connect(t, server).Exec(context.WithoutCancel(t.Context()), "drop database "+name+" with (force)")
 		require.NoError(t, err)
 	})
 	return func(role string) string { return as(t, name, role) }
@@ -73,9 +73,10 @@ func as(t *testing.T, name, role string) string {
 
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(context.Background(), url)
+	ctx := context.WithoutCancel(t.Context()) // also for the clean-up
+	conn, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	t.Cleanup(func() { _ = conn.Close(ctx) })
 	return conn
 }
 

@@ -131,5 +131,9 @@ func (l *Ledger) send(ctx context.Context, do func(context.Context, *pgxpool.Con
 	limit := l.config.StatementTimeout + l.config.LockTimeout
 	sent, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
-	return do(sent, conn)
+	err = do(sent, conn)
+	if err != nil && lostPrimary(err) {
+		_ = conn.Conn().Close(sent)
+	}
+	return err
 }

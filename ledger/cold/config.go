@@ -19,7 +19,10 @@ type Config struct {
 	StatementTimeout time.Duration // 15 s
 
 	// NoStatementCache is for PgBouncer in transaction mode, where a prepared
-	// statement may be asked for on a connection that never saw it.
+	// statement may be asked for on a connection that never saw it. PgBouncer
+	// must be told to pass or ignore our start-up parameters; where it ignores
+	// them, give the role the same settings (ALTER ROLE ... SET): a wrong
+	// isolation level is refused, the others are not noticed.
 	NoStatementCache bool
 
 	ApplicationName string // "dedup"

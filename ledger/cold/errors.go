@@ -20,6 +20,9 @@ const (
 	codeSerializationFailure = "40001"
 	codeDeadlock             = "40P01"
 	codeLockNotAvailable     = "55P03"
+	codeCanceled             = "57014" // statement_timeout
+	codeReadOnly             = "25006"
+	codeInRecovery           = "55000"
 	codeNoDatabase           = "3D000"
 	codeNoSchema             = "3F000"
 )
@@ -68,9 +71,18 @@ func wroteNothing(err error) bool {
 	return false
 }
 
+// lostPrimary tells that the connection is to a server that cannot write: a
+// primary that became a standby. Kept in the pool, it would go on failing.
+func lostPrimary(err error) bool {
+	switch sqlstate(err) {
+	case codeReadOnly, codeInRecovery:
+		return true
+	}
+	return class(sqlstate(err)) == "57" && sqlstate(err) != codeCanceled // shutting down
+}
+
 func sqlstate(err error) string {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return refused.Code
 	}
 	return ""

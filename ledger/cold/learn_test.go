@@ -183,3 +183,21 @@ func TestCountWitnesses(t *testing.T) {
 	require.Equal(t, "4 0", b.one(`select witness_kafka || ' ' || witness_api from dedup_meta`))
 	require.Contains(t, b.one(`select witness_last from dedup_meta`), "/3/0/12")
 }
+
+// A record was NEW, its row gave way to a learned fact, and it comes again: the
+// accounts follow its new verdict, once.
+func TestWhatWasNewIsSeenAfterLearning(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	learner, loser := b.session(1, 0), b.session(1, 1)
+	records := []rec{{offset: 0, key: "k0", payload: "a"}, {offset: 1, key: "k", payload: "b"}, {offset: 2, key: "k", payload: "b"}}
+	require.Equal(t, []string{"NEW", "NEW", "SEEN"}, loser.run(records...))
+	learner.learn(1, 0, learner.learned(ledger.New, rec{offset: 0, key: "k", payload: "a"}, ago(time.Minute)))
+	for range 2 {
+		again := loser.take()
+		require.Equal(t, []string{"NEW", "DRIFT", "DRIFT"}, again.run(records...))
+		require.Equal(t, "t1:as2 DRIFT 2, t1:as2 NEW 2", b.hours())
+		require.Equal(t, "2/2 1/0", b.counters("k"))
+		require.Equal(t, "2", b.one(`select count(*) from dedup_sighting where status = 'DRIFT' and state = 'open'`))
+	}
+}

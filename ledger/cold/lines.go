@@ -90,7 +90,7 @@ func (k *chunk) layScopes() {
 	}
 	slices.Sort(k.scopes)
 	for i, s := range k.scopes {
-		numbers[s] = int32(i + 1) //nolint:gosec // at most MaxChunk
+		numbers[s] = int32(i + 1)
 	}
 	k.scope = make([]int32, len(k.Registrations))
 	for i := range k.Registrations {
@@ -113,7 +113,7 @@ func (k *chunk) layHeads() {
 		}
 		at := place{k.scope[i], k.Registrations[i].Keys[0].Key}
 		if first[at] == 0 {
-			first[at] = int32(i + 1) //nolint:gosec // at most MaxChunk
+			first[at] = int32(i + 1)
 		}
 		k.heads[i] = first[at]
 	}
@@ -126,7 +126,7 @@ func (k *chunk) layAccounts() {
 		account := k.Registrations[i].Account
 		if numbers[account] == 0 {
 			k.accounts = append(k.accounts, account)
-			numbers[account] = int32(len(k.accounts)) //nolint:gosec // at most MaxChunk
+			numbers[account] = int32(len(k.accounts))
 		}
 		k.account[i] = numbers[account]
 	}
@@ -147,7 +147,7 @@ func (k *chunk) layAdvances() error {
 	}
 	numbers := make(map[ledger.Partition]int32, len(k.Advances))
 	for i, a := range k.advances {
-		numbers[k.Advances[a].Partition] = int32(i + 1) //nolint:gosec // at most MaxChunk
+		numbers[k.Advances[a].Partition] = int32(i + 1)
 	}
 	for i := range k.Registrations {
 		o := k.Registrations[i].Origin
@@ -171,7 +171,7 @@ func (k *chunk) wasRefused(scopes, lines []int32) refusals {
 		if slices.Contains(scopes, k.scope[i]) {
 			now[i] = code
 		}
-		if slices.Contains(lines, int32(i+1)) { //nolint:gosec // at most MaxChunk
+		if slices.Contains(lines, int32(i+1)) {
 			now[i] = codeOutputRejected
 		}
 	}

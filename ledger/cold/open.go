@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -70,8 +71,7 @@ func (l *Ledger) Ping(ctx context.Context) error {
 // ledger.ErrSchema with a sentence that tells what to do, or nil.
 func (l *Ledger) Check(ctx context.Context) error {
 	err := migrations.Check(ctx, l.pool)
-	var version *migrations.VersionError
-	if errors.As(err, &version) {
+	if version, ok := errors.AsType[*migrations.VersionError](err); ok {
 		return fmt.Errorf("%w: %w", ledger.ErrSchema, version)
 	}
 	if err != nil {
@@ -105,9 +105,7 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 	if c.NoStatementCache {
 		conn.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	for name, value := range runtimeParams(c) {
-		conn.RuntimeParams[name] = value
-	}
+	maps.Copy(conn.RuntimeParams, runtimeParams(c))
 	if c.PasswordFile != "" {
 		config.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
 			password, err := os.ReadFile(c.PasswordFile)

@@ -115,7 +115,7 @@ func (k *chunk) addLines(p *params) {
 	var reasons, modes, sources, takeovers bool
 	for i := range k.Registrations {
 		r := &k.Registrations[i]
-		record.int32(int32(i + 1)) //nolint:gosec // at most MaxChunk
+		record.int32(int32(i + 1))
 		advance.int32(k.advance[i])
 		epoch.int32(r.Origin.Epoch)
 		offset.int64(r.Origin.Offset)

@@ -62,7 +62,7 @@ func setup(t testing.TB) *bundle {
 // setupEmpty has no schema yet, and no ledger.
 func setupEmpty(t testing.TB) *bundle {
 	t.Helper()
-	ctx := context.Background()
+	ctx := context.WithoutCancel(t.Context()) // also for the clean-up
 	b := &bundle{TB: t, name: fmt.Sprintf("dedup_cold_%d_%d", os.Getpid(), databases.Add(1))}
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(t, err)

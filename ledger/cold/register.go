@@ -119,7 +119,7 @@ func (a *answer) results(k *chunk) *ledger.Answer {
 	rows := make(map[int32]*ledger.Entry, len(a.line)) // by head: as met so far
 	repeat := 0
 	for i := range k.Registrations {
-		line := int32(i + 1) //nolint:gosec // at most MaxChunk
+		line := int32(i + 1)
 		switch {
 		case !k.keyed(i):
 			out.Results[i].Refused = k.refused[i]

@@ -346,6 +346,34 @@ begin
                                         v_repeats[v_row.rep].status, 1, v_row.bytes);
             end if;
         end loop;
+        -- The other way round: it was NEW then, and its own row was closed by a
+        -- learned fact, or has expired, before it came again. It has no sighting.
+        for v_row in
+            select x.i, x.rep, o.first_seen_at, p_accounts[l_account[x.i]] as account, l_bytes[x.i] as bytes,
+                   case when (v_repeats[x.rep]).hit > 0 then (v_hits[(v_repeats[x.rep]).hit]).first_seen_at else at end as row_first_seen_at
+            from (select r.line as i, r.rep::integer as rep, l_h[r.line] as h, l_key[r.line] as key, p_scopes[l_scope[r.line]] as scope,
+                         l_epoch[r.line] as epoch, l_offset[r.line] as o, a_partition[l_advance[r.line]] as partition, a_topic[l_advance[r.line]] as topic
+                  from unnest(v_repeats) with ordinality r(line, head, hit, fresh, adds, ordinal, status, reason, rep)
+                  where not r.fresh and not r.adds and r.status in ('SEEN', 'DRIFT')) x,
+                 lateral (select min(d.first_seen_at) as first_seen_at from dedup_ledger d
+                          where d.h = x.h and d.key = x.key and d.scope = x.scope
+                            and d.origin_offset = x.o and d.origin_epoch = x.epoch
+                            and d.origin_partition = x.partition and d.origin_topic = x.topic) o
+            where o.first_seen_at is not null
+              and not exists (select from dedup_sighting d where d.scope = x.scope and d.key = x.key
+                              and d.origin_offset = x.o and d.origin_epoch = x.epoch
+                              and d.origin_partition = x.partition and d.origin_topic = x.topic)
+        loop
+            v_repeats[v_row.rep].adds := true;
+            insert into dedup_sighting (seen_at, row_first_seen_at, origin_offset, origin_partition, origin_epoch, origin_gate, origin_topic,
+                                        scope, key, status, state, reason, payload_sha256, source_service, flow)
+            values (at, v_row.row_first_seen_at, l_offset[v_row.i], a_partition[l_advance[v_row.i]], l_epoch[v_row.i], p_gate, a_topic[l_advance[v_row.i]],
+                    p_scopes[l_scope[v_row.i]], l_key[v_row.i], v_repeats[v_row.rep].status,
+                    case when v_repeats[v_row.rep].status = 'DRIFT' then 'open' end, v_repeats[v_row.rep].reason,
+                    l_payload[v_row.i], l_source[v_row.i], split_part(v_row.account, ':', 2));
+            perform dedup_account_1(v_row.account, date_trunc('hour', v_row.first_seen_at, 'UTC'), 'NEW', -1, -v_row.bytes);
+            perform dedup_account_1(v_row.account, date_trunc('hour', at, 'UTC'), v_repeats[v_row.rep].status, 1, v_row.bytes);
+        end loop;
     end if;
 
     -- Three copies of one key in a chunk add two: counted first, per row, then

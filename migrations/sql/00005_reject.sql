@@ -41,7 +41,7 @@ begin
         raise exception 'claim, timeline or D is not what the session left' using errcode = 'DL002';
     end if;
 
-    select d.ctid as place, d.first_seen_at, d.closed_by into v_row from dedup_ledger d
+    select d.ctid as place, d.first_seen_at, d.closed_by, min(d.first_seen_at) over () as counted_at into v_row from dedup_ledger d
     where d.h = p_h and d.key = p_key and d.scope = p_scope
       and d.origin_offset = p_offset and d.origin_epoch = p_epoch
       and d.origin_partition = p_partition and d.origin_topic = p_topic
@@ -53,7 +53,7 @@ begin
         update dedup_ledger d set closed_at = coalesce(d.closed_at, v_now), closed_by = 'output.rejected'
         where d.ctid = v_row.place and d.first_seen_at = v_row.first_seen_at;
         v_was := 'NEW';
-        v_at := v_row.first_seen_at; -- the hour where it was counted
+        v_at := v_row.counted_at; -- the hour where it was counted
     end if;
 
     if v_was is null then
