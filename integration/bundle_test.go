@@ -116,8 +116,10 @@ func (b *bundle) createDatabase(t *testing.T, server *devservices.Postgres) {
 	}
 }
 
+// The timeouts are short, so that a process that died or froze is replaced soon,
+// and its open transaction aborted.
 var configTemplate = template.Must(template.New("dedup.yaml").Parse(`log: {level: info, format: text}
-kafka: {brokers: [{{.Brokers}}], group: {{.Group}}, session_timeout: 6s}
+kafka: {brokers: [{{.Brokers}}], group: {{.Group}}, session_timeout: 6s, rebalance_timeout: 10s, transaction_timeout: 20s}
 topics:
   raw: '^raw-ingest\.({{.ID}}\..+)$'
   clean: clean.$1
@@ -188,7 +190,7 @@ func (b *bundle) try(t *testing.T, env []string, args ...string) result {
 		fmt.Errorf("dedup %s did not end within %s", strings.Join(args, " "), commandWithin))
 	defer cancel()
 	c := exec.CommandContext(ctx, binary, append(args, "-c", b.config)...)
-	c.Env = append(os.Environ(), env...)
+	c.Env = environment(env)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	if err := c.Run(); err != nil {
@@ -196,6 +198,17 @@ func (b *bundle) try(t *testing.T, env []string, args ...string) result {
 		require.ErrorAs(t, err, new(*exec.ExitError))
 	}
 	return result{out.String(), errs.String(), c.ProcessState.ExitCode()}
+}
+
+// environment is ours without the program's own variables, which would change
+// a test's settings, and with env.
+func environment(env []string) (all []string) {
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "DEDUP_") {
+			all = append(all, kv)
+		}
+	}
+	return append(all, env...)
 }
 
 // query asks the bundle's database as its administrator.
