@@ -72,7 +72,9 @@ func startKafka(ctx context.Context, folder, libs string, o KafkaOptions) (*Kafk
 func formatKafka(ctx context.Context, run func(...string) command, properties string) error {
 	id := uuid.New()
 	cluster := base64.RawURLEncoding.EncodeToString(id[:])
-	c := run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties)
+	// One argument, not two: an id may begin with "-", and the tool would take
+	// it for an option. One start in 64 failed so.
+	c := run("kafka.tools.StorageTool", "format", "--cluster-id="+cluster, "-c", properties)
 	// It runs once and briefly: the optimising compiler would cost more than it gives.
 	c.args = append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, c.args...)
 	if err := runToEnd(ctx, c); err != nil {
