@@ -130,9 +130,12 @@ func TestDriftIsAsJudged(t *testing.T) {
 	b := setup(t)
 	s := b.session(1, 0)
 	variants := []rec{
-		{payload: "a"}, {payload: "b"},
-		{payload: "a", mode: "edifact", canon: "c"}, {payload: "b", mode: "edifact", canon: "c"},
-		{payload: "b", mode: "edifact", canon: "d"}, {payload: "a", mode: "x12", canon: "c"},
+		{payload: "a"},
+		{payload: "b"},
+		{payload: "a", mode: "edifact", canon: "c"},
+		{payload: "b", mode: "edifact", canon: "c"},
+		{payload: "b", mode: "edifact", canon: "d"},
+		{payload: "a", mode: "x12", canon: "c"},
 	}
 	var offset int64
 	next := func(r rec, key string) rec {

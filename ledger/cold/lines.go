@@ -126,7 +126,7 @@ func (k *chunk) layAccounts() {
 		account := k.Registrations[i].Account
 		if numbers[account] == 0 {
 			k.accounts = append(k.accounts, account)
-			numbers[account] = int32(len(k.accounts))
+			numbers[account] = int32(len(k.accounts)) //nolint:gosec // at most MaxChunk
 		}
 		k.account[i] = numbers[account]
 	}
