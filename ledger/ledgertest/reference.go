@@ -13,7 +13,7 @@ import (
 // reasonFedByAPI is the closed code of D1.
 const reasonFedByAPI = "scope.fed_by_api"
 
-// Reference is the ledger of DESIGN §4 and §5 in memory, for tests only: simple
+// Reference is the ledger of ARCHITECTURE §4 and §5 in memory, for tests only: simple
 // enough to be read against the design, and safe for concurrent use.
 type Reference struct {
 	clock func() time.Time
@@ -33,7 +33,7 @@ type refSighting struct {
 }
 
 // keepPerRow is how many repeats of a row have a sighting; later ones are only
-// counted (DESIGN §7).
+// counted (docs/tables.md).
 const keepPerRow = 100
 
 type refPosition struct {

@@ -45,7 +45,7 @@ func TestNegativeControls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			load := Load{Sequential: 20_000, Racing: 20_000, Writers: 4, Seed: seed()}
+			load := Load{Sequential: 10_000, Racing: 10_000, Writers: 4, Seed: seed()}
 			_, err := load.Check(t.Context(), c.broken())
 			require.Error(t, err)
 			require.Regexp(t, c.says, err.Error())
