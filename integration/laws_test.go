@@ -18,7 +18,7 @@ const shownErrors = 20
 // clockSlack between the tests' clock and PostgreSQL's, on one machine.
 const clockSlack = 2 * time.Second
 
-// judge holds the observation against the laws of DESIGN §2 and the wire
+// judge holds the observation against the laws of ARCHITECTURE §2 and the wire
 // contract, and says all that is wrong. It does no I/O.
 func (o *observation) judge() error {
 	var faults []error

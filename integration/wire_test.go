@@ -68,7 +68,7 @@ func differences(out *output, s *sent) (faults []error) {
 	if got, want := foreign(r.Headers), foreign(s.Headers); !slices.EqualFunc(got, want, sameHeader) {
 		faults = append(faults, fmt.Errorf("foreign headers %v, sent %v", got, want))
 	}
-	// A reference may have been refused with its own time (DESIGN §5, 5).
+	// A reference may have been refused with its own time (ARCHITECTURE §5).
 	if header(r, "dedup-payload") != "reference" && !r.Timestamp.Equal(s.raw) {
 		faults = append(faults, fmt.Errorf("timestamp %s, sent %s", r.Timestamp, s.raw))
 	}
@@ -91,7 +91,7 @@ func foreign(headers []kgo.RecordHeader) (left []kgo.RecordHeader) {
 
 func isOurs(name string) bool { return strings.HasPrefix(strings.ToLower(name), "dedup-") }
 
-// allowed are the filter's headers by output topic (product.md §4).
+// allowed are the filter's headers by output topic (README.md).
 var allowed = map[kind]string{
 	clean: " dedup-key dedup-scope dedup-id dedup-status dedup-origin dedup-first-seen-at dedup-expires-at dedup-payload-sha256" +
 		" dedup-reason dedup-matched dedup-aliases dedup-replay-id ",
@@ -122,7 +122,7 @@ func ourHeaders(o *observation) (faults []error) {
 	return faults
 }
 
-// maxOurHeaders is their bound, names and values together (product.md §4).
+// maxOurHeaders is their bound, names and values together (README.md).
 const maxOurHeaders = 1024
 
 func headerFaults(o *observation, out *output, s *sent) (faults []error) {

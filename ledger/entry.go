@@ -60,7 +60,7 @@ type Entry struct {
 	DriftCount      int64
 }
 
-// Advance moves a raw partition's position together with a chunk (DESIGN §4).
+// Advance moves a raw partition's position together with a chunk (ARCHITECTURE §4).
 type Advance struct {
 	Partition Partition
 	Claim     Claim

@@ -9,7 +9,7 @@ var (
 	// ErrClaimLost refuses a chunk, flush or lesson whose claim is not the
 	// row's, or whose row has a lower D or seq than the session knows: another
 	// session took the partition, or Postgres lost commits. The rule of
-	// DESIGN §4 is applied again; nothing was written.
+	// ARCHITECTURE §4 is applied again; nothing was written.
 	ErrClaimLost = errors.New("ledger: the partition's claim, D or seq is not what this session left")
 	// ErrUnavailable is any failure to get an answer: no connection, a broken
 	// one, a timeout. Whether the ledger took the chunk is unknown.

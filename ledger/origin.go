@@ -22,7 +22,7 @@ type Partition struct {
 func (p Partition) String() string { return fmt.Sprintf("%s/%d", p.Topic, p.Partition) }
 
 // Position is a place in a partition: leader epoch and offset of the next
-// record, as Kafka's committed offsets are. Compared epoch first (DESIGN §4).
+// record, as Kafka's committed offsets are. Compared epoch first (ARCHITECTURE §4).
 type Position struct {
 	Epoch  int32
 	Offset int64
@@ -72,7 +72,7 @@ func (o Origin) At() Position { return Position{Epoch: o.Epoch, Offset: o.Offset
 func (o Origin) Next() Position { return Position{Epoch: o.Epoch, Offset: o.Offset + 1} }
 
 // ID is the dedup-id of what this origin registered: UUIDv5 (RFC 9562 §5.5) in
-// the namespace of the topic id, over "partition/epoch/offset" (DESIGN §3).
+// the namespace of the topic id, over "partition/epoch/offset" (ARCHITECTURE §3).
 func (o Origin) ID() uuid.UUID {
 	return uuid.NewSHA1(uuid.UUID(o.Topic), fmt.Appendf(nil, "%d/%d/%d", o.Partition, o.Epoch, o.Offset))
 }

@@ -58,7 +58,7 @@ type TiersStats struct {
 	Witnesses  map[Gate]int64 // by the gate of the row written now
 }
 
-// Tiers is the two-tier ledger: PostgreSQL decides, Redis remembers (DESIGN §2,
+// Tiers is the two-tier ledger: PostgreSQL decides, Redis remembers (ARCHITECTURE §2,
 // law 4). Nothing that Redis says, or fails to say, reaches an Answer.
 type Tiers struct {
 	cfg  TiersConfig

@@ -30,7 +30,7 @@ func (v Verdict) String() string {
 // ReasonNotComparable marks a SEEN whose hash has another mode than the row's.
 const ReasonNotComparable = "hash.not_comparable"
 
-// Judge is the verdict on a record given the live row of its key (DESIGN §4).
+// Judge is the verdict on a record given the live row of its key (ARCHITECTURE §4).
 // It is pure: crash, abort, zombie, other batch borders and any order of
 // processes meet the same row and get the same answer. reason is a closed code
 // or "".

@@ -23,7 +23,7 @@ const (
 	settleWait = 200 * time.Millisecond
 )
 
-// settle applies the position rule (DESIGN §4) to every partition that waits
+// settle applies the position rule (ARCHITECTURE §4) to every partition that waits
 // for it. An error leaves them pending; the partitions that run are not
 // touched.
 func (s *session) settle(ctx context.Context) error {

@@ -23,7 +23,7 @@ type Registrar interface {
 	Reject(ctx context.Context, claim ledger.Claim, r *ledger.Registration, reason string) error
 }
 
-// Positions keeps dedup_position (DESIGN §4).
+// Positions keeps dedup_position (ARCHITECTURE §4).
 type Positions interface {
 	Claim(ctx context.Context, k ledger.PositionKey, c ledger.Claim) (ledger.PositionRow, bool, error)
 	OpenPosition(ctx context.Context, k ledger.PositionKey, c ledger.Claim, start ledger.Position, out ledger.Outputs) (bool, error)
@@ -52,7 +52,7 @@ type Ledger struct {
 	Memory    Memory
 }
 
-// Config is what a processor needs. Durations and sizes as in product.md §1.
+// Config is what a processor needs. Durations and sizes as in docs/configuration.md.
 type Config struct {
 	Brokers     []string
 	Group       string

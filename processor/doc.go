@@ -1,6 +1,6 @@
-// Package processor is the filter's loop (DESIGN §5): poll, decode, register,
+// Package processor is the filter's loop (ARCHITECTURE §5): poll, decode, register,
 // decide, produce, commit, confirm; and the rule that says where a partition
-// starts (DESIGN §4).
+// starts (ARCHITECTURE §4).
 //
 // Who does what:
 //
@@ -19,7 +19,7 @@
 //	learn.go       reads the committed outputs back after Postgres lost commits
 //	reader.go      the committed outputs in the order of their origins
 //	status.go      what /readyz tells
-//	metrics.go     product.md §7, what exists so far
+//	metrics.go     docs/operations.md, what exists so far
 //
 // It never imports pgx or go-redis: the ledger is what config.go asks for.
 package processor

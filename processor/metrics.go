@@ -16,7 +16,7 @@ import (
 // figures are in dedup_hour).
 const maxScopes = 200
 
-// metrics is product.md §7 as far as the filter goes. All label values known
+// metrics is docs/operations.md as far as the filter goes. All label values known
 // beforehand are born at 0, so that the first increase can be seen.
 type metrics struct {
 	messages      *prometheus.CounterVec

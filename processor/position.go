@@ -12,7 +12,7 @@ type groupOffset struct {
 	ours   bool            // the marker names this ledger, this topic id and this very offset
 }
 
-// startKind is what the rule of DESIGN §4 asks for.
+// startKind is what the rule of ARCHITECTURE §4 asks for.
 type startKind uint8
 
 const (
@@ -32,7 +32,7 @@ type start struct {
 	seq  int64
 }
 
-// decideStart is the table of DESIGN §4. row is nil when there is none. It is
+// decideStart is the table of ARCHITECTURE §4. row is nil when there is none. It is
 // pure; resolving offsets without an epoch is left to the caller, because it
 // asks the broker.
 func decideStart(g groupOffset, row *ledger.PositionRow) start {

@@ -12,7 +12,7 @@ func at(epoch int32, offset int64) ledger.Position {
 	return ledger.Position{Epoch: epoch, Offset: offset}
 }
 
-// TestDecideStart is the table of DESIGN §4, row by row.
+// TestDecideStart is the table of ARCHITECTURE §4, row by row.
 func TestDecideStart(t *testing.T) {
 	t.Parallel()
 	row := func(seq int64, d, w ledger.Position) *ledger.PositionRow {

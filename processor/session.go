@@ -333,7 +333,7 @@ func stamp(req *kmsg.TxnOffsetCommitRequest, marks map[place]mark) {
 	req.Topics = topics
 }
 
-// isDataError tells a record's own fault from the cluster's (DESIGN §5 step 5).
+// isDataError tells a record's own fault from the cluster's (ARCHITECTURE §5).
 func isDataError(err error) bool {
 	for _, e := range []error{
 		kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidTimestamp,

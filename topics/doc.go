@@ -9,7 +9,7 @@
 package topics
 
 // Closed codes of header dedup-reason, beside those of the key extractors
-// (product.md §4). They are metric labels too, so the list never grows by
+// (README.md). They are metric labels too, so the list never grows by
 // input.
 const (
 	CodeScopeMalformed = "scope.malformed"

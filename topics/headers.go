@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Header names: the table of product.md §4. They never change once released.
+// Header names: the table of README.md. They never change once released.
 // All values are text in UTF-8.
 const (
 	HeaderKey         = "dedup-key"     // in: explicit key; out: the final key
@@ -45,7 +45,7 @@ const StatusReleased = "RELEASED"
 const ourPrefix = "dedup-"
 
 // TimeLayout is how headers spell a time: RFC 3339, UTC, with microseconds.
-// Learning makes rows from these headers (DESIGN §4), and a row's times have
+// Learning makes rows from these headers (ARCHITECTURE §4), and a row's times have
 // PostgreSQL's microseconds; with milliseconds a learned row would differ from
 // the one that was lost, and its window would end earlier than promised.
 const TimeLayout = "2006-01-02T15:04:05.000000Z07:00"

@@ -13,7 +13,7 @@ import (
 
 const markerPrefix = "dd1:"
 
-// Marker is the metadata of every offset the filter commits (DESIGN §4):
+// Marker is the metadata of every offset the filter commits (ARCHITECTURE §4):
 // dd1:<ledger id>:<topic id>:<seq>:<offset>. It is set in the commit itself,
 // so it is atomic with the transaction; a reset by any tool wipes it or leaves
 // it beside another offset.

@@ -22,7 +22,7 @@ var (
 )
 
 // Output is what a committed output record tells of the raw record it was made
-// from. Learning makes ledger rows of it (DESIGN §4).
+// from. Learning makes ledger rows of it (ARCHITECTURE §4).
 type Output struct {
 	Verdict  ledger.Verdict // New too for a released copy
 	Released bool
@@ -75,7 +75,7 @@ func ReadOutput(rec *kgo.Record) (Output, error) {
 }
 
 // Epoch finds the leader epoch of an accepted record's origin, which has no
-// header of its own: the dedup-id was made of it (DESIGN §3), so it is the one
+// header of its own: the dedup-id was made of it (ARCHITECTURE §3), so it is the one
 // epoch in [from, to] that gives this id. False where the record has no id, or
 // it was made by another topic id or epoch. Partition and offset are the origin's.
 func (o *Output) Epoch(topic ledger.TopicID, from, to int32) (int32, bool) {

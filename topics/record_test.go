@@ -18,7 +18,7 @@ import (
 	"dedupledger/topics"
 )
 
-// wireTable is the table of product.md §4 with example values; the ids were
+// wireTable is the table of README.md with example values; the ids were
 // computed with another implementation of UUIDv5 (RFC 9562 §5.5). What stands
 // here is what other people's tools rely on.
 var wireTable = map[string][]string{

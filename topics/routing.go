@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Names are the topic settings as the configuration has them (product.md §1,
+// Names are the topic settings as the configuration has them (docs/configuration.md,
 // block topics).
 type Names struct {
 	Raw        string // pattern, anchored on both sides: '^raw-ingest\.(.+)$'

@@ -10,7 +10,7 @@ import (
 	"dedupledger/topics"
 )
 
-// scopeGrammar is DESIGN §3's sentence as a pattern; the parser uses none.
+// scopeGrammar is ARCHITECTURE §3's sentence as a pattern; the parser uses none.
 var scopeGrammar = regexp.MustCompile(`\A[A-Za-z0-9._-]{1,40}:[A-Za-z0-9._-]{1,40}\z`)
 
 func TestParseScope(t *testing.T) {

@@ -114,7 +114,7 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveOps serves /healthz, /readyz and /metrics. An empty address serves
-// nothing. Without tokens only loopback may be served (product.md §1), but
+// nothing. There are no tokens yet, and none are needed:
 // these three tell nothing of a message, so any address may be.
 func serveOps(ctx context.Context, listen string, ready *readiness, reg prometheus.Gatherer, c *cleanup) (string, error) {
 	if listen == "" {

@@ -23,8 +23,8 @@ type Postgres struct {
 	user *account
 }
 
-// postgresSettings are those the ledger was measured with
-// (ledger-findings.md §7), apart from the memory, which is for tests.
+// postgresSettings are those the ledger was measured with,
+// apart from the memory, which is for tests.
 var postgresSettings = [...]string{
 	"listen_addresses=" + loopback,
 	"unix_socket_directories=",

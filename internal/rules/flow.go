@@ -65,7 +65,7 @@ func (f *Flow) Decide(key string) Decision {
 }
 
 // LedgerScope is where a key of scope (tenant:flow) is unique: tenant:namespace,
-// or without a namespace the scope itself (DESIGN §3).
+// or without a namespace the scope itself (ARCHITECTURE §3).
 func LedgerScope(scope, namespace string) string {
 	if namespace == "" {
 		return scope

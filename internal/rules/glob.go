@@ -9,7 +9,7 @@ import (
 const maxAlternatives = 64
 
 // What globs may spell beside * ? { } and the comma in braces: the octets of
-// DESIGN §3 (scope) and message-keys §1.1 (key). A pattern with any other
+// ARCHITECTURE §3 (scope) and docs/message-keys.md (key). A pattern with any other
 // could never match and is a typing error.
 const (
 	alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

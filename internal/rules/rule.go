@@ -6,7 +6,7 @@ import (
 	"dedupledger/internal/setting"
 )
 
-// Bounds of a window (DESIGN §3), and what applies where no rule sets one.
+// Bounds of a window (ARCHITECTURE §3), and what applies where no rule sets one.
 const (
 	MinWindow     = time.Second
 	MaxWindow     = 400 * setting.Day
@@ -44,7 +44,7 @@ type Rule struct {
 }
 
 // Builtin is what follows the user's rules unless builtin_rules is false. The
-// chains name those extractors of product.md §1 that exist.
+// chains name those extractors of docs/configuration.md that exist.
 func Builtin() []Rule {
 	windows := []struct {
 		key    string
