@@ -26,6 +26,8 @@ import (
 // commandWithin bounds a command of the program that ends by itself.
 const commandWithin = 60 * time.Second
 
+const deleteWithin = 5 * time.Second
+
 // setup says how a bundle differs from the usual one.
 type setup struct {
 	Topics     []string // last parts of the raw topics' names; default "as2"
@@ -82,6 +84,7 @@ func newBundle(t *testing.T, s setup) *bundle {
 		b.brokers = []string{s.Kafka}
 	}
 	b.connect(t)
+	t.Cleanup(func() { b.deleteTopics(t) })
 	b.createDatabase(t, s.Postgres)
 	b.writeConfig(t, s)
 	if !s.Unprepared {
@@ -100,6 +103,16 @@ func (b *bundle) connect(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	b.client, b.admin = c, kadm.NewClient(c)
+}
+
+// deleteTopics leaves a Kafka that outlives the run as it was found. A test may
+// have stopped its own one by now: that is no failure.
+func (b *bundle) deleteTopics(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), deleteWithin)
+	defer cancel()
+	if _, err := b.admin.DeleteTopics(ctx, append(b.outputs(), b.raw...)...); err != nil {
+		t.Logf("deleting the bundle's topics: %v", err)
+	}
 }
 
 func (b *bundle) createDatabase(t *testing.T, server *devservices.Postgres) {

@@ -64,6 +64,7 @@ func unpackLibrary(cache, unpacked, unused string) error {
 	defer os.RemoveAll(part)
 	// The library leaves its connection in the process's default client.
 	defer http.DefaultClient.CloseIdleConnections()
+	defer removeLogs(libraryLogs())
 	library := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(libraryVersion).Port(uint32(port)).CachePath(cache).BinariesPath(part).
 		RuntimePath(unused).DataPath(filepath.Join(unused, "data")).
@@ -82,4 +83,26 @@ func unpackLibrary(cache, unpacked, unused string) error {
 		return fmt.Errorf("keeping PostgreSQL's binaries: %w", err)
 	}
 	return nil
+}
+
+// libraryLogs are the library's log files in the system's temporary folder. It
+// makes one and leaves it there when it does not get to start a server.
+func libraryLogs() map[string]bool {
+	logs := map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(os.TempDir(), "embedded_postgres_log*"))
+	if err == nil {
+		for _, f := range files {
+			logs[f] = true
+		}
+	}
+	return logs
+}
+
+// removeLogs removes the library's logs that were not there before.
+func removeLogs(before map[string]bool) {
+	for f := range libraryLogs() {
+		if !before[f] {
+			_ = os.Remove(f) // a leftover in a temporary folder harms nobody
+		}
+	}
 }
