@@ -55,7 +55,7 @@ func newRoot(p *program) *cobra.Command {
 		}
 		return nil
 	}
-	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newKey(p), newVersion(p)}
+	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newKey(p), newDemo(p), newVersion(p)}
 	root.AddCommand(commands...)
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

@@ -3,6 +3,7 @@ package devservices
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -14,8 +15,14 @@ type Child struct{ p *process }
 // StartChild starts a program with our environment and env (NAME=value) added.
 // Its output is appended to the file log.
 func StartChild(path string, args, env []string, log string) (*Child, error) {
+	return StartChildIn(append(os.Environ(), env...), path, args, log)
+}
+
+// StartChildIn starts a program with exactly this environment (NAME=value); nil
+// is an empty one. Its output is appended to the file log.
+func StartChildIn(environ []string, path string, args []string, log string) (*Child, error) {
 	p, err := spawn(command{
-		path: path, args: args, env: env, log: log,
+		path: path, args: args, environ: append([]string{}, environ...), log: log,
 		orphaned: syscall.SIGKILL, asked: syscall.SIGTERM,
 	})
 	if err != nil {

@@ -23,12 +23,12 @@ const tailBytes = 4096
 
 // command is a process to start.
 type command struct {
-	path string
-	args []string
-	env  []string // added to our own
-	dir  string
-	user *account // nil: as ourselves
-	log  string   // file that stdout and stderr are appended to
+	path    string
+	args    []string
+	environ []string // nil: our own
+	dir     string
+	user    *account // nil: as ourselves
+	log     string   // file that stdout and stderr are appended to
 
 	orphaned syscall.Signal // sent by the kernel when we die
 	asked    syscall.Signal // asks it to end
@@ -52,7 +52,7 @@ func spawn(c command) (*process, error) {
 		return nil, fmt.Errorf("opening the log of %s: %w", c.path, err)
 	}
 	x := exec.Command(c.path, c.args...)
-	x.Env = append(os.Environ(), c.env...)
+	x.Env = c.environ
 	x.Dir, x.Stdout, x.Stderr = c.dir, out, out
 	x.SysProcAttr = attributes(c)
 

@@ -1,0 +1,212 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"dedupledger/internal/devservices"
+	"dedupledger/migrations"
+)
+
+// ErrNotMet says that a part did not come out as it must. The transcript has
+// the details.
+var ErrNotMet = errors.New("not every part of the demo says PASS")
+
+const (
+	// partWithin bounds a part. It takes a second or two; what is still missing
+	// then is called lost.
+	partWithin = 60 * time.Second
+	stopWithin = 30 * time.Second
+	usualPort  = 8080
+)
+
+// Options of a demo.
+type Options struct {
+	Program  string       // file of the dedup program
+	Environ  []string     // of the filter; DEDUP_ variables are left out
+	Command  string       // how the user calls the program, for the hints
+	Version  string       // of the program
+	Exit     bool         // end after the last part instead of staying up until ctx ends
+	Out      io.Writer    // the transcript
+	Progress func(string) // told what is being waited for; may be nil
+}
+
+func (o *Options) say(format string, args ...any) {
+	if o.Progress != nil {
+		o.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// demo is one run.
+type demo struct {
+	Options
+	transcript
+	folder   string
+	services *devservices.Embedded
+	registry *registry
+	broker   *broker
+	filter   *filter
+}
+
+// Run shows all parts. The error is ErrNotMet where one is not as it must be,
+// also when it stayed up afterwards; any other error says why it could not go
+// on, with the end of the filter's log. Nothing is left behind.
+func Run(ctx context.Context, o Options) (err error) {
+	d := &demo{Options: o, transcript: transcript{out: o.Out}}
+	defer func() {
+		ended := ctx.Err() != nil // by the user, who needs no explanation
+		err = d.withLog(err, ended)
+		err = errors.Join(err, d.close(ctx))
+	}()
+	d.line("dedup %s demo. Everything runs on this machine, in a temporary folder, and is removed on exit.", o.Version)
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	for _, part := range []func(context.Context) error{d.whatItDoes, d.crash, d.rewind, d.withoutRedis} {
+		d.line("")
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	if !o.Exit {
+		if err := d.lookAround(ctx); err != nil {
+			return err
+		}
+	}
+	if d.missed {
+		return ErrNotMet
+	}
+	return nil
+}
+
+// start is straight-line: each step needs what the one before it acquired.
+func (d *demo) start(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "dedup-demo-")
+	if err != nil {
+		return fmt.Errorf("making a temporary folder: %w", err)
+	}
+	d.folder = folder
+	// PostgreSQL's folder lies below, and may belong to another user.
+	if err := os.Chmod(folder, 0o711); err != nil { //nolint:gosec // may be passed, not read
+		return fmt.Errorf("opening the temporary folder to its servers: %w", err)
+	}
+	if d.services, err = devservices.StartEmbedded(ctx, devservices.Options{Temp: folder, Progress: d.Progress}); err != nil {
+		return err //nolint:wrapcheck // a sentence already
+	}
+	d.say("making the ledger and the topics")
+	if d.registry, err = openRegistry(ctx, d.services.Database); err != nil {
+		return err
+	}
+	if d.broker, err = openBroker(ctx, d.services.KafkaAddr); err != nil {
+		return err
+	}
+	addr, err := listenAddress(ctx)
+	if err != nil {
+		return err
+	}
+	if d.filter, err = newFilter(folder, d.Program, d.Environ, addr, d.services); err != nil {
+		return err
+	}
+	if err := d.filter.start(); err != nil {
+		return err
+	}
+	d.introduce()
+	d.say("waiting for the filter")
+	return d.filter.awaitReady(ctx)
+}
+
+func (d *demo) introduce() {
+	s := d.services
+	topics := rawTopic
+	for _, name := range d.broker.outputs {
+		topics += " " + name
+	}
+	d.line("  %-9s %-17s built-in stand-in (kfake): %s", "kafka", s.KafkaAddr, topics)
+	d.line("  %-9s %-17s built-in stand-in (miniredis)", "redis", s.RedisAddr)
+	d.line("  %-9s %-17s PostgreSQL %s (%s), schema %d", "postgres", s.PostgresAddr, s.PostgresVersion, s.PostgresFrom, migrations.Version())
+	d.line("  %-9s %-17s a process of its own, so that it can be killed", "filter", "pid "+strconv.Itoa(d.filter.pid()))
+	d.line("  %-9s http://%s/readyz and /metrics", "health", d.filter.addr)
+}
+
+// listenAddress is the usual port if it is free, else any.
+func listenAddress(ctx context.Context) (string, error) {
+	usual := net.JoinHostPort("127.0.0.1", strconv.Itoa(usualPort))
+	var config net.ListenConfig
+	if l, err := config.Listen(ctx, "tcp", usual); err == nil {
+		if err := l.Close(); err != nil {
+			return "", fmt.Errorf("freeing port %d: %w", usualPort, err)
+		}
+		return usual, nil
+	}
+	port, err := devservices.FreePort()
+	if err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
+}
+
+// lookAround stays up until ctx ends.
+func (d *demo) lookAround(ctx context.Context) error {
+	if err := d.services.StartRedis(); err != nil {
+		return err //nolint:wrapcheck // a sentence already
+	}
+	sample := filepath.Join(d.folder, "77001.edi")
+	if err := os.WriteFile(sample, invoice(gln(0), firstControl, 5), 0o644); err != nil { //nolint:gosec // an example
+		return fmt.Errorf("writing the sample: %w", err)
+	}
+	hint := func(what, how, why string) { d.line("   %-9s %-54s %s", what, how, why) }
+	d.line("")
+	d.line("Look around (the demo stays up; Ctrl-C ends it)")
+	hint("health", "http://"+d.filter.addr+"/readyz", "and /metrics")
+	hint("your own", d.Command+" key --format auto YOUR-FILE", "for instance "+sample)
+	hint("kafka", d.services.KafkaAddr, "read with isolation level read_committed")
+	hint("ledger", "postgres://"+d.services.PostgresAddr+"/"+d.services.Database.Name, "role dedup_read: select * from dedup_ledger_v")
+	alive, cancel := d.filter.alive(ctx)
+	defer cancel()
+	<-alive.Done()
+	if ctx.Err() == nil {
+		return context.Cause(alive)
+	}
+	return nil
+}
+
+// withLog adds the end of the filter's log to an error it may explain.
+func (d *demo) withLog(err error, ended bool) error {
+	switch {
+	case ended && !errors.Is(err, ErrNotMet):
+		return nil
+	case err == nil || d.filter == nil || d.filter.child == nil:
+		return err
+	}
+	return fmt.Errorf("%w\nend of the filter's log:\n%s", err, d.filter.child.Log())
+}
+
+// close ends everything, last first, and removes the folder.
+func (d *demo) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stopWithin, fmt.Errorf("stopping took more than %s", stopWithin))
+	defer cancel()
+	var errs []error
+	if d.filter != nil {
+		errs = append(errs, d.filter.kill())
+	}
+	if d.broker != nil {
+		d.broker.close()
+	}
+	if d.registry != nil {
+		errs = append(errs, d.registry.close(ctx))
+	}
+	if d.services != nil {
+		errs = append(errs, d.services.Close())
+	}
+	if d.folder != "" {
+		errs = append(errs, os.RemoveAll(d.folder))
+	}
+	return errors.Join(errs...)
+}
