@@ -162,15 +162,22 @@ func (k *tracker) awaitCount(t *testing.T, n int) {
 // await reads on until it is enough; missing is for the message.
 func (k *tracker) await(t *testing.T, enough func() (missing int, ok bool)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), outputsWithin)
+	require.NoError(t, k.readUntil(t.Context(), outputsWithin, enough))
+}
+
+// readUntil is await with an error.
+func (k *tracker) readUntil(ctx context.Context, within time.Duration, enough func() (missing int, ok bool)) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
 		missing, ok := enough()
 		if ok {
-			return
+			return nil
 		}
 		fetches := k.client.PollFetches(ctx)
-		require.NoError(t, ctx.Err(), "%d outputs still missing after %s", missing, outputsWithin)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%d outputs still missing after %s: %w", missing, within, err)
+		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if p, err := parsePlace(header(r, "dedup-origin")); err == nil {
 				k.seen[p]++
@@ -179,13 +186,9 @@ func (k *tracker) await(t *testing.T, enough func() (missing int, ok bool)) {
 	}
 }
 
-// awaitOutputs returns when everything sent so far has a committed output.
-func (b *bundle) awaitOutputs(t *testing.T) {
-	t.Helper()
-	k := b.track(t)
-	defer k.client.Close()
-	books := b.books()
-	k.await(t, func() (int, bool) {
+// all is enough when everything in the books has a committed output.
+func (k *tracker) all(books []sent) func() (missing int, ok bool) {
+	return func() (int, bool) {
 		missing := 0
 		for i := range books {
 			if k.seen[books[i].place] == 0 {
@@ -193,5 +196,13 @@ func (b *bundle) awaitOutputs(t *testing.T) {
 			}
 		}
 		return missing, missing == 0
-	})
+	}
+}
+
+// awaitOutputs returns when everything sent so far has a committed output.
+func (b *bundle) awaitOutputs(t *testing.T) {
+	t.Helper()
+	k := b.track(t)
+	defer k.client.Close()
+	k.await(t, k.all(b.books()))
 }
