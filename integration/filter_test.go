@@ -56,7 +56,7 @@ func (b *bundle) launch(t *testing.T, slot int, env ...string) *filter {
 		log:  filepath.Join(b.dir, fmt.Sprintf("filter-%d-%s.log", slot, uuid.NewString()[:4])),
 		http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second},
 	}
-	f.child, err = devservices.StartChild(binary, []string{"run", "-c", b.config}, env, f.log)
+	f.child, err = devservices.StartChildIn(environment(env), binary, []string{"run", "-c", b.config}, f.log)
 	require.NoError(t, err)
 	t.Cleanup(func() { f.cleanUp(t) })
 	return f
