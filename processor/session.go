@@ -66,7 +66,7 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(p.cfg.Brokers...),
 		kgo.ClientID("dedup-ledger-" + id),
-		kgo.WithLogger(kslog.New(p.cfg.Log.With("component", "kafka", "session", i))),
+		kgo.WithLogger(libraryLog{kslog.New(p.cfg.Log.With("component", "kafka", "session", i))}),
 		kgo.ConsumerGroup(p.cfg.Group),
 		kgo.TransactionalID(id),
 		kgo.TransactionTimeout(p.cfg.Transaction),
@@ -323,7 +323,7 @@ func stamp(req *kmsg.TxnOffsetCommitRequest, marks map[place]mark) {
 			if !ok {
 				continue
 			}
-			p.Offset, p.LeaderEpoch, p.Metadata = m.end.Offset, m.end.Epoch, kmsg.StringPtr(m.metadata)
+			p.Offset, p.LeaderEpoch, p.Metadata = m.end.Offset, m.end.Epoch, new(m.metadata)
 			parts = append(parts, p)
 		}
 		if t.Partitions = parts; len(parts) > 0 {

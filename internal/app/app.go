@@ -45,10 +45,12 @@ type app struct {
 }
 
 // Run filters until ctx ends. What time can mend is retried, with the reason
-// logged and /readyz red; what it cannot is returned as one sentence.
+// logged and /readyz red; what it cannot is returned as one sentence. A process
+// runs one: go-redis has one logger for all.
 func Run(ctx context.Context, o Options) (err error) {
 	a := &app{Options: o, ready: newReadiness(), reg: prometheus.NewRegistry()}
 	a.cleanup.log = o.Log
+	hot.RouteLibraryLog(o.Log.With("component", "redis"))
 	defer func() {
 		stop, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stopTimeout, errors.New("stopping timed out after "+stopTimeout.String()))
 		defer cancel()
@@ -57,7 +59,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	p, err := a.start(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // told to stop while starting
+			return nil // told to stop while starting
 		}
 		return err
 	}
