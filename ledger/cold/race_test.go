@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,7 +86,7 @@ func (w *writer) run(b *bundle) error {
 
 // note checks that a verdict is the one of the first time.
 func (w *writer) note(r *ledger.Registration, res *ledger.Result) error {
-	if len(r.Keys) == 0 {
+	if len(r.Keys) == 0 || w.owners == nil {
 		return nil
 	}
 	verdict, _ := ledger.Judge(r, &res.Entry)
@@ -137,6 +138,36 @@ func TestRacingWriters(t *testing.T) {
 	require.Equal(t, b.one(`select sum(drift_count) from dedup_ledger`), b.one(`select sum(count) from dedup_hour where status = 'DRIFT'`))
 	require.Equal(t, "0", b.one(`select count(*) from (select from dedup_sighting group by origin_partition, origin_offset having count(*) > 1) x`))
 	require.Equal(t, b.one(`select sum(count) from dedup_hour where status <> 'NEW'`), b.one(`select count(*) from dedup_sighting`))
+}
+
+// Windows of seconds and of a year beside each other, over keys that expire
+// and are taken again while they race: no two rows of a key ever live at once,
+// and although verdicts change with the windows, every record is counted once.
+func TestRacingWindows(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	const records = 1200
+	windows := []time.Duration{time.Second, 2 * time.Second, 40 * 24 * time.Hour, 400 * 24 * time.Hour}
+	writers := b.writers(4, records, seed)
+	for _, w := range writers {
+		w.owners = nil
+		for i := range w.records {
+			w.records[i].window = windows[w.random.IntN(len(windows))]
+			if w.records[i].key != "" {
+				w.records[i].key += fmt.Sprint(w.random.IntN(20))
+			}
+		}
+	}
+	require.NoError(t, race(b, writers))
+	require.NotEqual(t, "0", b.one(`select count(*) from (select from dedup_ledger group by scope, key having count(*) > 1) x`), "keys were taken again")
+	require.Equal(t, "0", b.one(`select count(*) from dedup_ledger a join dedup_ledger c on a.h = c.h and a.scope = c.scope and a.key = c.key
+		and (a.first_seen_at, a.origin_partition, a.origin_offset) < (c.first_seen_at, c.origin_partition, c.origin_offset)
+		and a.expires_at > c.first_seen_at`), "no two live at once")
+	require.Equal(t, fmt.Sprint(len(writers)*records), b.one(`select sum(count) from dedup_hour`), "the accounts close")
+	require.Equal(t, b.one(`select sum(count) from dedup_hour where status <> 'NEW'`), b.one(`select count(*) from dedup_sighting`))
+	require.Equal(t, "0", b.one(`select count(*) from (select from dedup_sighting group by origin_partition, origin_offset having count(*) > 1) x`))
 }
 
 // The negative control: without the scope lock the same race doubles keys, so

@@ -1,5 +1,5 @@
 -- +goose Up
--- Learning (DESIGN §4): PostgreSQL lost commits, and what Kafka has committed
+-- Learning (ARCHITECTURE §4): PostgreSQL lost commits, and what Kafka has committed
 -- is read back from the outputs. One step takes outputs in order of their
 -- origins and moves W behind them. Given twice it changes nothing: the second
 -- time D and W are there already.
