@@ -12,7 +12,8 @@ const MaxChunk = 500
 // UnreadableScope is the account of records whose scope cannot be read.
 const UnreadableScope = "?:?"
 
-// Hash modes. Hashes of two modes are never compared.
+// HashRaw is the mode of a plain SHA-256 of the value. Hashes of two modes are
+// never compared.
 const HashRaw = "raw"
 
 // Key is one key of a record in its ledger scope.

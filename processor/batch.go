@@ -24,10 +24,9 @@ func (it *item) end() ledger.Position { return it.reg.Origin.Next() }
 
 // batch is what one Kafka transaction takes.
 type batch struct {
-	items []item
-	clock ledger.Clock // of the first registration: the earliest, so facts never outlive rows
-	polled, registered,
-	produced, committed time.Time
+	items                         []item
+	clock                         ledger.Clock // of the first registration: the earliest, so facts never outlive rows
+	polled, registered, committed time.Time
 }
 
 // ends is the position behind the last record of each partition in the batch.

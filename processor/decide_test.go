@@ -21,16 +21,36 @@ func TestDecide(t *testing.T) {
 		want   ledger.Verdict
 		reason string
 	}{
-		{"first", ledger.Registration{Origin: first, Keys: key, PayloadSHA256: a, HashMode: ledger.HashRaw},
-			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}}, ledger.New, ""},
-		{"redelivery of the first, whatever the hash", ledger.Registration{Origin: first, Keys: key, PayloadSHA256: b, HashMode: ledger.HashRaw},
-			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}}, ledger.New, ""},
-		{"repeat", ledger.Registration{Origin: other, Keys: key, PayloadSHA256: a, HashMode: ledger.HashRaw},
-			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}}, ledger.Seen, ""},
-		{"changed", ledger.Registration{Origin: other, Keys: key, PayloadSHA256: b, HashMode: ledger.HashRaw},
-			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}}, ledger.Drift, ""},
-		{"hashes of two modes are not compared", ledger.Registration{Origin: other, Keys: key, PayloadSHA256: b, HashMode: "edi"},
-			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}}, ledger.Seen, ledger.ReasonNotComparable},
+		{
+			"first",
+			ledger.Registration{Origin: first, Keys: key, PayloadSHA256: a, HashMode: ledger.HashRaw},
+			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}},
+			ledger.New, "",
+		},
+		{
+			"redelivery of the first, whatever the hash",
+			ledger.Registration{Origin: first, Keys: key, PayloadSHA256: b, HashMode: ledger.HashRaw},
+			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}},
+			ledger.New, "",
+		},
+		{
+			"repeat",
+			ledger.Registration{Origin: other, Keys: key, PayloadSHA256: a, HashMode: ledger.HashRaw},
+			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}},
+			ledger.Seen, "",
+		},
+		{
+			"changed",
+			ledger.Registration{Origin: other, Keys: key, PayloadSHA256: b, HashMode: ledger.HashRaw},
+			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}},
+			ledger.Drift, "",
+		},
+		{
+			"hashes of two modes are not compared",
+			ledger.Registration{Origin: other, Keys: key, PayloadSHA256: b, HashMode: "edi"},
+			ledger.Result{Entry: ledger.Entry{Origin: first, PayloadSHA256: a, HashMode: ledger.HashRaw}},
+			ledger.Seen, ledger.ReasonNotComparable,
+		},
 		{"no key", ledger.Registration{Origin: first, Reason: "key.not_found"}, ledger.Result{}, ledger.Invalid, "key.not_found"},
 		{"refused by the ledger", ledger.Registration{Origin: first, Keys: key}, ledger.Result{Refused: "scope.fed_by_api"}, ledger.Invalid, "scope.fed_by_api"},
 	}

@@ -18,7 +18,7 @@ const (
 // outputLimit is the largest batch that every output topic takes. The broker
 // refuses a larger one whole, although each of its records might fit.
 func (p *Processor) outputLimit(ctx context.Context) (int32, error) {
-	limit := int64(min(p.cfg.MaxRecord+outputRoom, maxBatchFrom))
+	limit := min(p.cfg.MaxRecord+outputRoom, maxBatchFrom)
 	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(p.cfg.Brokers...)}, p.cfg.ClientOptions...)...)
 	if err != nil {
 		return 0, fmt.Errorf("opening a client for topic settings: %w", err)
@@ -58,5 +58,5 @@ func (p *Processor) outputLimit(ctx context.Context) (int32, error) {
 			}
 		}
 	}
-	return int32(max(limit, minBatch)), nil //nolint:gosec // bounded above
+	return int32(max(limit, minBatch)), nil // bounded above
 }

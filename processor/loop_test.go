@@ -270,7 +270,7 @@ func TestLedgerPutBackUnderARunningFilter(t *testing.T) {
 func TestRefusedRecordIsIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := b.adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: kadm.StringPtr("2000")}}, cleanTopic)
+	_, err := b.adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: new("2000")}}, cleanTopic)
 	require.NoError(t, err)
 	keys := []string{"a", "b", "big=" + strings.Repeat("x", 3000), "c", "big", "d"}
 	b.produce(0, keys...)

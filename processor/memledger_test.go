@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -194,9 +195,7 @@ func (m *memLedger) copyState() func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	rows := map[[2]string]ledger.Entry{}
-	for k, v := range m.rows {
-		rows[k] = v
-	}
+	maps.Copy(rows, m.rows)
 	positions := map[ledger.Partition]*memPosition{}
 	for k, v := range m.positions {
 		c := *v
@@ -204,9 +203,7 @@ func (m *memLedger) copyState() func() {
 		positions[k] = &c
 	}
 	counts := map[ledger.Verdict]int{}
-	for k, v := range m.counts {
-		counts[k] = v
-	}
+	maps.Copy(counts, m.counts)
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()

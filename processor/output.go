@@ -52,8 +52,7 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 	s.layout = layout
 	missing := map[string]*topics.MissingError{}
 	for err := range joined(err) {
-		var m *topics.MissingError
-		if errors.As(err, &m) {
+		if m, ok := errors.AsType[*topics.MissingError](err); ok {
 			missing[m.Raw] = m
 		}
 	}

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"maps"
 	"time"
 
 	"dedupledger/ledger"
@@ -100,9 +101,7 @@ func cloneOutputs(o ledger.Outputs) ledger.Outputs {
 	c := make(ledger.Outputs, len(o))
 	for topic, ps := range o {
 		m := make(map[int32]int64, len(ps))
-		for n, off := range ps {
-			m[n] = off
-		}
+		maps.Copy(m, ps)
 		c[topic] = m
 	}
 	return c

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 )
 
 // cleanup is a named stack of what must be undone, last in first out. It also
@@ -27,8 +28,7 @@ func (c *cleanup) onStop(name string, undo func(context.Context) error) {
 // run undoes everything under one deadline, and joins what failed.
 func (c *cleanup) run(ctx context.Context) error {
 	var errs []error
-	for i := len(c.steps) - 1; i >= 0; i-- {
-		s := c.steps[i]
+	for _, s := range slices.Backward(c.steps) {
 		c.log.Debug("stopping", "what", s.name)
 		if err := s.undo(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("stopping %s: %w", s.name, err))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -76,9 +77,7 @@ func (r *readiness) report() (report, bool) {
 	defer r.mu.Unlock()
 	if r.filter == nil {
 		waiting := make(map[string]string, len(r.starting))
-		for k, v := range r.starting {
-			waiting[k] = v
-		}
+		maps.Copy(waiting, r.starting)
 		return report{Status: "not ready", Waiting: waiting}, false
 	}
 	st := r.filter.Status()
@@ -110,12 +109,12 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(body) //nolint:errcheck // the client went away
+	_ = enc.Encode(body) // fails when the client went away
 }
 
 // serveOps serves /healthz, /readyz and /metrics. An empty address serves
-// nothing. There are no tokens yet, and none are needed:
-// these three tell nothing of a message, so any address may be.
+// nothing. These three tell nothing of a message, so any address may be
+// listened on without a token.
 func serveOps(ctx context.Context, listen string, ready *readiness, reg prometheus.Gatherer, c *cleanup) (string, error) {
 	if listen == "" {
 		return "", nil
@@ -127,7 +126,7 @@ func serveOps(ctx context.Context, listen string, ready *readiness, reg promethe
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("ok\n")) //nolint:errcheck // the client went away
+		_, _ = w.Write([]byte("ok\n")) // likewise
 	})
 	mux.Handle("GET /readyz", ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))

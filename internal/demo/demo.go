@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"dedupledger/internal/devservices"
@@ -124,11 +125,12 @@ func (d *demo) start(ctx context.Context) error {
 
 func (d *demo) introduce() {
 	s := d.services
-	topics := rawTopic
+	var topics strings.Builder
+	topics.WriteString(rawTopic)
 	for _, name := range d.broker.outputs {
-		topics += " " + name
+		topics.WriteString(" " + name)
 	}
-	d.line("  %-9s %-17s built-in stand-in (kfake): %s", "kafka", s.KafkaAddr, topics)
+	d.line("  %-9s %-17s built-in stand-in (kfake): %s", "kafka", s.KafkaAddr, topics.String())
 	d.line("  %-9s %-17s built-in stand-in (miniredis)", "redis", s.RedisAddr)
 	d.line("  %-9s %-17s PostgreSQL %s (%s), schema %d", "postgres", s.PostgresAddr, s.PostgresVersion, s.PostgresFrom, migrations.Version())
 	d.line("  %-9s %-17s a process of its own, so that it can be killed", "filter", "pid "+strconv.Itoa(d.filter.pid()))

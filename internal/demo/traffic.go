@@ -37,14 +37,14 @@ func partners() []partner {
 	for i, tenant := range []string{"acme", "beta", "gamma", "delta", "omega", "sigma"} {
 		number, name := gln(i), fmt.Sprintf("PARTNER%d", i)
 		all = append(all,
-			partner{tenant + ":edifact", int32(2 * i), func(n int) (string, []byte) { //nolint:gosec // a handful
+			partner{tenant + ":edifact", int32(2 * i), func(n int) (string, []byte) {
 				control := fmt.Sprintf("D%07d", n)
 				if n%2 == 0 {
 					return edifactKey(number, control), invoice(number, control, 1+n%9)
 				}
 				return edifactKey(number, control), orders(number, control, 1+n%9)
 			}},
-			partner{tenant + ":x12", int32(2*i + 1), func(n int) (string, []byte) { //nolint:gosec // a handful
+			partner{tenant + ":x12", int32(2*i + 1), func(n int) (string, []byte) {
 				if n%2 == 0 {
 					return x12Key(name, n), x12Invoice(name, n, 1+n%9)
 				}
