@@ -46,9 +46,9 @@ if [ -n "$missing" ]; then
 		trap 'rm -f "$policy"' EXIT
 	fi
 	export DEBIAN_FRONTEND=noninteractive
-	apt-get update -q
+	apt-get update -qq
 	# shellcheck disable=SC2086 # a list of package names
-	apt-get install -q -y --no-install-recommends $missing
+	apt-get install -qq -y --no-install-recommends $missing
 	if [ -n "$policy" ]; then
 		rm -f "$policy"
 		trap - EXIT
