@@ -1,0 +1,21 @@
+// Command bench measures the filter on real services against its own limits:
+//
+//	go run ./bench [-messages N] [-repeat N] [-sessions N] [-phases LIST] [-o text|json] [-profile FILE]
+//
+// It fills a raw topic once, then in each repetition drains it with
+//
+//   - filter: `dedup run`, built here and run as a process of its own;
+//   - copy: a plain exactly-once copy, the same loop without a ledger, likewise
+//     a process of its own;
+//   - register: the registration alone, chunks of 500 of the same records, on one
+//     connection and on as many as the filter has sessions;
+//   - insert: a bare INSERT..SELECT unnest of the rows that the registration
+//     makes, into the same tables, on one connection.
+//
+// Each phase has its own database, topics and consumer group, so none meets
+// what another left. What the filter and the registration decided is compared
+// with what was sent: a fast wrong answer is an error.
+//
+// Nothing here is a test, and no test depends on a figure: other load on the
+// machine changes them by half. Compare figures of one run only.
+package main
