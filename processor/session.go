@@ -19,8 +19,9 @@ import (
 // client is the session's Kafka client with what its callbacks left for the
 // session's goroutine. This file alone calls kgo.
 type client struct {
-	gts *kgo.GroupTransactSession
-	adm *kadm.Client
+	gts     *kgo.GroupTransactSession
+	adm     *kadm.Client
+	deliver time.Duration // within which the outputs of a batch are produced, or not at all
 
 	mu     sync.Mutex
 	events []event            // in the order they came
@@ -41,7 +42,7 @@ type event struct {
 // timeout (UNSTABLE_OFFSET_COMMIT keeps its records away, so it never produces,
 // so it never fences).
 func (p *Processor) openClient(ctx context.Context, i int, maxBatch int32) (*client, error) {
-	c := &client{}
+	c := &client{deliver: p.cfg.Transaction}
 	gts, err := kgo.NewGroupTransactSession(p.clientOptions(i, maxBatch, c)...)
 	if err != nil {
 		return nil, fmt.Errorf("opening client session %d: %w", i, err)
@@ -90,7 +91,6 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 		kgo.ProducerBatchMaxBytes(maxBatch),
 		kgo.ProducerBatchCompression(compression(p.cfg.Compression)),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.RecordDeliveryTimeout(p.cfg.Transaction),
 		kgo.OnPartitionsAssigned(c.onAssigned),
 		kgo.OnPartitionsRevoked(c.onRevoked),
 		kgo.OnPartitionsLost(c.onRevoked),
@@ -276,9 +276,14 @@ func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, 
 		return broken, nil, fmt.Errorf("beginning a transaction: %w", err)
 	}
 	bg := context.Background() // a transaction is never left half ended
+	// Not the client's delivery timeout: that counts from the record's own time,
+	// and an output keeps the time of its raw record. What had waited longer
+	// than the timeout in raw, as after any outage, could never be produced.
+	within, cancel := context.WithTimeout(bg, c.deliver)
+	defer cancel()
 	first := kgo.AbortingFirstErrPromise(c.gts.Client())
 	for _, r := range outs {
-		c.gts.Produce(bg, r, first.Promise())
+		c.gts.Produce(within, r, first.Promise())
 	}
 	if err := c.gts.Client().Flush(bg); err != nil {
 		return broken, nil, fmt.Errorf("flushing outputs: %w", err)
