@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/topics"
@@ -199,7 +200,12 @@ func (b *broker) committed(ctx context.Context) ([]int64, error) {
 // stay until their session times out, unless they are taken out.
 func (b *broker) rewind(ctx context.Context) error {
 	left, err := b.admin.LeaveGroup(ctx, kadm.LeaveGroup(group).InstanceIDs(instances()...))
-	if err := errors.Join(err, left.Error()); err != nil {
+	for _, l := range left {
+		if !errors.Is(l.Err, kerr.UnknownMemberID) { // its session has timed out
+			err = errors.Join(err, l.Err)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("taking the stopped filter's members out of the group: %w", err)
 	}
 	var offsets kadm.Offsets
