@@ -1,6 +1,10 @@
 package topics
 
-import "dedupledger/ledger"
+import (
+	"time"
+
+	"dedupledger/ledger"
+)
 
 // TopicInfo lets tests write a layout down.
 type TopicInfo struct {
@@ -16,3 +20,6 @@ func NewLayout(topics map[string]TopicInfo) *Layout {
 	}
 	return l
 }
+
+// AppendTime lets tests compare it with the general formatter.
+func AppendTime(b []byte, t time.Time) []byte { return appendTime(b, t) }

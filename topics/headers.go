@@ -93,4 +93,30 @@ func appendForeign(dst, headers []kgo.RecordHeader) []kgo.RecordHeader {
 	return dst
 }
 
-func appendTime(b []byte, t time.Time) []byte { return t.UTC().AppendFormat(b, TimeLayout) }
+// appendTime writes a time in TimeLayout. Every output has two, and the general
+// formatter reads the layout anew for each.
+func appendTime(b []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(b, TimeLayout)
+	}
+	hour, minute, second := t.Clock()
+	b = append(appendDigits(b, year, 4), '-')
+	b = append(appendDigits(b, int(month), 2), '-')
+	b = append(appendDigits(b, day, 2), 'T')
+	b = append(appendDigits(b, hour, 2), ':')
+	b = append(appendDigits(b, minute, 2), ':')
+	b = append(appendDigits(b, second, 2), '.')
+	return append(appendDigits(b, t.Nanosecond()/1000, 6), 'Z')
+}
+
+// appendDigits writes the last so many decimal digits of n, with leading zeros.
+func appendDigits(b []byte, n, digits int) []byte {
+	b = append(b, "000000"[:digits]...)
+	for i := len(b) - 1; n > 0 && digits > 0; i, digits = i-1, digits-1 {
+		b[i] = '0' + byte(n%10)
+		n /= 10
+	}
+	return b
+}

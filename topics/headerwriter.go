@@ -23,6 +23,9 @@ const (
 	// scope, reason and topic names.
 	valueFixed = statusLength + 2*placeLength + 2*timeLength + uuidLength + 2*hashLength + numberLength + len(PayloadReference)
 
+	// cleanFixed is valueFixed of a clean record, beside its own topic's name too.
+	cleanFixed = statusLength + placeLength + 2*timeLength + uuidLength + hashLength
+
 	// duplicateFixed is what the headers of a duplicate need at most, names
 	// included, beside key, scope, reason and topic names. The last sum keeps
 	// room for HeaderPayload, which comes with duplicates.payload_copies.
@@ -30,6 +33,9 @@ const (
 		len(HeaderFirstSeenAt) + len(HeaderExpiresAt) + len(HeaderFirstOrigin) + len(HeaderFirstID) +
 		len(HeaderFirstSHA256) + len(HeaderSHA256) + len(HeaderRetryCount) + len(HeaderReason) + len(HeaderPayload)
 )
+
+// widest is valueFixed with two topics' names or ids.
+func widest(in *kgo.Record) int { return valueFixed + 2*max(len(in.Topic), uuidLength) }
 
 // headerWriter puts all our values of a record into one buffer and all headers
 // into one slice: two allocations, whatever the number of headers. Values are
@@ -39,9 +45,10 @@ type headerWriter struct {
 	buf     []byte
 }
 
-// newHeaderWriter starts with the foreign headers and makes room for ours.
-func newHeaderWriter(in *kgo.Record, f *Facts, ours int) headerWriter {
-	size := valueFixed + len(f.Key) + len(f.Scope) + len(f.Reason) + 2*max(len(in.Topic), uuidLength)
+// newHeaderWriter starts with the foreign headers and makes room for ours: so
+// many, with fixed bytes beside key, scope and reason.
+func newHeaderWriter(in *kgo.Record, f *Facts, ours, fixed int) headerWriter {
+	size := fixed + len(f.Key) + len(f.Scope) + len(f.Reason)
 	w := headerWriter{
 		headers: make([]kgo.RecordHeader, 0, countForeign(in.Headers)+ours),
 		buf:     make([]byte, 0, size),

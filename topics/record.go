@@ -75,7 +75,11 @@ func (b *Builder) Output(in *kgo.Record, f *Facts) *kgo.Record {
 // Clean passes the record on: key, value (nil stays nil), timestamp, partition
 // and foreign headers as they came, ours behind them.
 func (b *Builder) Clean(in *kgo.Record, f *Facts) *kgo.Record {
-	w := newHeaderWriter(in, f, 9)
+	ours := 8
+	if f.Reason != "" {
+		ours++
+	}
+	w := newHeaderWriter(in, f, ours, cleanFixed+len(in.Topic))
 	w.text(HeaderKey, f.Key)
 	w.text(HeaderScope, f.Scope)
 	id := f.Origin.ID()
@@ -105,7 +109,7 @@ func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	if len(own)+len(first) > room {
 		own = f.Origin.Topic.String()
 	}
-	w := newHeaderWriter(in, f, 12)
+	w := newHeaderWriter(in, f, 12, widest(in))
 	w.text(HeaderKey, f.Key)
 	w.text(HeaderScope, f.Scope)
 	w.text(HeaderStatus, f.Verdict.String())
@@ -160,7 +164,7 @@ func (b *Builder) Reference(in *kgo.Record, f *Facts, at time.Time) *kgo.Record 
 }
 
 func (b *Builder) deadHeaders(in *kgo.Record, f *Facts, payload string) []kgo.RecordHeader {
-	w := newHeaderWriter(in, f, 7)
+	w := newHeaderWriter(in, f, 7, widest(in))
 	w.optional(HeaderKey, f.Key)
 	w.optional(HeaderScope, f.Scope)
 	w.text(HeaderStatus, ledger.Invalid.String())
