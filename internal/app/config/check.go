@@ -98,8 +98,12 @@ func (l *loader) checkTopics() {
 	for _, fault := range joined(err) {
 		name := &topics.NameError{Field: "topics.raw", Allowed: fault.Error()}
 		errors.As(fault, &name)
+		other := name.Field
+		if name.Field == "topics.clean" {
+			other = "topics.raw" // the written one, where topics.clean has its default
+		}
 		if before.ok(name.Field) {
-			l.report(name.Field, name.Field, name.Value, name.Allowed)
+			l.report(name.Field, other, name.Value, name.Allowed)
 		}
 	}
 }
