@@ -20,6 +20,8 @@ import (
 // the details.
 var ErrNotMet = errors.New("not every part of the demo says PASS")
 
+var errInterrupted = errors.New("the demo was interrupted before its last part")
+
 const (
 	// partWithin bounds a part. It takes a second or two; what is still missing
 	// then is called lost.
@@ -49,6 +51,7 @@ func (o *Options) say(format string, args ...any) {
 type demo struct {
 	Options
 	transcript
+	shown    bool // all parts
 	folder   string
 	services *devservices.Embedded
 	registry *registry
@@ -62,8 +65,12 @@ type demo struct {
 func Run(ctx context.Context, o Options) (err error) {
 	d := &demo{Options: o, transcript: transcript{out: o.Out}}
 	defer func() {
-		ended := ctx.Err() != nil // by the user, who needs no explanation
-		err = d.withLog(err, ended)
+		// What follows an interrupt is its consequence and explains nothing.
+		if ctx.Err() != nil && !d.shown {
+			err = errInterrupted
+		} else if err != nil {
+			err = d.withLog(err)
+		}
 		err = errors.Join(err, d.close(ctx))
 	}()
 	d.line("dedup %s demo. Everything runs on this machine, in a temporary folder, and is removed on exit.", o.Version)
@@ -76,6 +83,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
+	d.shown = true
 	if !o.Exit {
 		if err := d.lookAround(ctx); err != nil {
 			return err
@@ -180,11 +188,8 @@ func (d *demo) lookAround(ctx context.Context) error {
 }
 
 // withLog adds the end of the filter's log to an error it may explain.
-func (d *demo) withLog(err error, ended bool) error {
-	switch {
-	case ended && !errors.Is(err, ErrNotMet):
-		return nil
-	case err == nil || d.filter == nil || d.filter.child == nil:
+func (d *demo) withLog(err error) error {
+	if d.filter == nil || d.filter.child == nil {
 		return err
 	}
 	return fmt.Errorf("%w\nend of the filter's log:\n%s", err, d.filter.child.Log())
