@@ -273,7 +273,7 @@ func (s *session) commit(work context.Context, b *batch) error {
 func (s *session) marks(b *batch) map[place]mark {
 	m := make(map[place]mark, 8)
 	for p, end := range b.ends() {
-		m[p.place] = mark{end: end, metadata: topics.Marker{
+		m[p.place] = mark{topic: p.id.Topic, end: end, metadata: topics.Marker{
 			Ledger: s.cfg.Ledger.ID, Topic: p.id.Topic, Seq: p.seq, Offset: end.Offset,
 		}.String()}
 	}

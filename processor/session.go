@@ -312,30 +312,33 @@ func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, 
 
 // mark is what is committed for one raw partition.
 type mark struct {
+	topic    ledger.TopicID
 	end      ledger.Position
 	metadata string
 }
 
-// stamp makes a commit say exactly the batch: the client would commit its own
-// idea of everything polled, without marker, and also partitions that were
-// sought but not consumed.
+// stamp makes a commit say exactly the batch. The client would commit its own
+// idea of everything polled, without marker, also of partitions that were sought
+// but not consumed, and would leave out one whose batch ends at the offset it
+// holds for committed: another tool can have set the group there. A commit
+// without offsets is not checked against the group's generation, so a session
+// that was replaced meanwhile could still commit its outputs.
 func stamp(req *kmsg.TxnOffsetCommitRequest, marks map[place]mark) {
-	topics := req.Topics[:0]
-	for _, t := range req.Topics {
-		parts := t.Partitions[:0]
-		for _, p := range t.Partitions {
-			m, ok := marks[place{t.Topic, p.Partition}]
-			if !ok {
-				continue
-			}
-			p.Offset, p.LeaderEpoch, p.Metadata = m.end.Offset, m.end.Epoch, new(m.metadata)
-			parts = append(parts, p)
+	req.Topics = nil
+	index := make(map[string]int, len(marks))
+	for w, m := range marks {
+		i, ok := index[w.topic]
+		if !ok {
+			i = len(req.Topics)
+			index[w.topic] = i
+			t := kmsg.NewTxnOffsetCommitRequestTopic()
+			t.Topic, t.TopicID = w.topic, m.topic
+			req.Topics = append(req.Topics, t)
 		}
-		if t.Partitions = parts; len(parts) > 0 {
-			topics = append(topics, t)
-		}
+		p := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = w.partition, m.end.Offset, m.end.Epoch, new(m.metadata)
+		req.Topics[i].Partitions = append(req.Topics[i].Partitions, p)
 	}
-	req.Topics = topics
 }
 
 // isDataError tells a record's own fault from the cluster's (ARCHITECTURE §5).
