@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"dedupledger/ledger"
@@ -57,4 +58,60 @@ func TestABatchThatEndsAtAnotherToolsOffsetIsCommitted(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, int64(5), o.At)
 	require.Contains(t, o.Metadata, "dd1:")
+}
+
+func assignment(t *testing.T, c *client, ps ...int32) {
+	t.Helper()
+	a := kmsg.NewConsumerMemberAssignment()
+	at := kmsg.NewConsumerMemberAssignmentTopic()
+	at.Topic, at.Partitions = rawTopic, ps
+	a.Topics = append(a.Topics, at)
+	m, err := observed{kgo.CooperativeStickyBalancer(), c}.ParseSyncAssignment(a.AppendTo(nil))
+	require.NoError(t, err)
+	require.Equal(t, map[string][]int32{rawTopic: ps}, m)
+}
+
+// The session type keeps a second revoke before the next End from us. Holding on
+// to that partition, the session would claim it back from its new owner.
+func TestAnAssignmentTellsAMissedRevoke(t *testing.T) {
+	t.Parallel()
+	cl, err := kgo.NewClient()
+	require.NoError(t, err)
+	defer cl.Close()
+	c := &client{}
+	assignment(t, c, 0, 1, 2)
+	c.onAssigned(t.Context(), cl, map[string][]int32{rawTopic: {0, 1, 2}})
+	c.onRevoked(t.Context(), cl, map[string][]int32{rawTopic: {0}})
+	events, dirty, _ := c.take()
+	require.Len(t, events, 4)
+	require.Equal(t, event{place{rawTopic, 0}, false}, events[3])
+	require.True(t, dirty)
+
+	assignment(t, c, 1) // 2 is gone, and onRevoked was not called
+	c.onAssigned(t.Context(), cl, nil)
+	events, dirty, _ = c.take()
+	require.Equal(t, []event{{place{rawTopic, 2}, false}}, events)
+	require.False(t, dirty)
+
+	assignment(t, c, 1, 2)
+	c.onAssigned(t.Context(), cl, map[string][]int32{rawTopic: {2}})
+	events, _, _ = c.take()
+	require.Equal(t, []event{{place{rawTopic, 2}, true}}, events)
+}
+
+// A rebalance that takes nothing away leaves the batch in hand alone; the end of
+// the membership does not.
+func TestOnlyALossCancelsTheBatch(t *testing.T) {
+	t.Parallel()
+	c := &client{}
+	ctx, cancel := c.during(t.Context())
+	defer cancel()
+	c.onRevoked(t.Context(), nil, nil)
+	_, dirty, _ := c.take()
+	require.NoError(t, ctx.Err())
+	require.False(t, dirty)
+	c.onLost(t.Context(), nil, nil)
+	_, dirty, _ = c.take()
+	require.Error(t, ctx.Err())
+	require.True(t, dirty)
 }
