@@ -62,6 +62,7 @@ func (s *session) settle(ctx context.Context) error {
 			s.seekStarted(ready)
 			return err
 		}
+		s.state.ledgerAnswered()
 	}
 	s.seekStarted(ready)
 	return nil

@@ -102,6 +102,9 @@ func (s *session) takeEvents(work context.Context) error {
 			s.parts[e.place] = &part{place: e.place, phase: pending}
 		}
 	}
+	if len(s.parts) == 0 {
+		s.state.ledgerAnswered() // nothing is asked any more
+	}
 	for {
 		select {
 		case e := <-s.learned:
@@ -343,6 +346,7 @@ func (s *session) flush(ctx context.Context, last bool) error {
 	err := s.cfg.Ledger.Positions.Flush(ctx, as)
 	switch {
 	case err == nil:
+		s.state.ledgerAnswered()
 		for _, p := range s.parts {
 			if p.phase == running {
 				p.wrote = p.w
