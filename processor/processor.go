@@ -115,7 +115,7 @@ func (p *Processor) supervise(stop, work context.Context, i int) error {
 		if err == nil {
 			return nil
 		}
-		if isFatal(err) || errors.Is(err, ledger.ErrSchema) {
+		if isFatal(err) || errors.Is(err, ErrReplaced) || errors.Is(err, ledger.ErrSchema) {
 			return fmt.Errorf("session %d: %w", i, err)
 		}
 		if opened {
@@ -169,5 +169,6 @@ func (p *Processor) life(stop, work context.Context, i int) (opened bool, err er
 		rejected: map[ledger.Origin]rejection{},
 	}
 	p.cfg.Log.Info("session open", "session", i, "transactional_id", p.transactionalID(i), "max_batch_bytes", strconv.Itoa(int(limit)))
-	return true, s.run(stop, work)
+	err = s.run(stop, work)
+	return true, c.orReplaced(stop, p.cfg.Group, p.transactionalID(i), p.cfg.Static, err)
 }
