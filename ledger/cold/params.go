@@ -13,7 +13,7 @@ import (
 
 // params are the arguments of dedup_register_1.
 func (k *chunk) params(keep int) (*params, error) {
-	p := &params{}
+	p := &params{values: make([][]byte, 0, registerArgs), oids: make([]uint32, 0, registerArgs)}
 	p.int2(int16(k.Gate))
 	p.int4(int32(keep)) //nolint:gosec // a small setting
 	p.array(pgtype.TextArrayOID, textArray(k.scopes))
@@ -109,10 +109,11 @@ func (k *chunk) addLines(p *params) {
 	n := len(k.Registrations)
 	record, advance, epoch, offset := int4s(n), int4s(n), int4s(n), int8s(n)
 	account, size, reason := int4s(n), int8s(n), texts(n)
-	scope, digest, key, window, head := int4s(n), int8s(n), texts(n), int4s(n), int4s(n)
+	scope, digest, key, window, head := int4s(n), int8s(n), keys(n), int4s(n), int4s(n)
 	payload, canonical, mode, source := byteas(n), byteas(n), texts(n), texts(n)
 	client, attempt, takeover := texts(n), texts(n), texts(n)
 	var reasons, modes, sources, takeovers bool
+	kafka := k.Gate == ledger.GateKafka
 	for i := range k.Registrations {
 		r := &k.Registrations[i]
 		record.int32(int32(i + 1))
@@ -135,12 +136,13 @@ func (k *chunk) addLines(p *params) {
 		}
 		source.optional(r.SourceService)
 		sources = sources || r.SourceService != ""
-		client.text(r.Origin.Client)
-		attempt.text(r.Origin.Attempt)
+		if !kafka {
+			client.text(r.Origin.Client)
+			attempt.text(r.Origin.Attempt)
+		}
 		takeover.optional(r.Attempt)
 		takeovers = takeovers || r.Attempt != ""
 	}
-	kafka := k.Gate == ledger.GateKafka
 	p.array(pgtype.Int4ArrayOID, record)
 	p.array(pgtype.Int4ArrayOID, advance)
 	p.sparse(pgtype.Int4ArrayOID, epoch, kafka)

@@ -116,7 +116,7 @@ func (a *answer) results(k *chunk) *ledger.Answer {
 	for i, index := range k.advances {
 		out.Seqs[index] = a.seqs[i]
 	}
-	rows := make(map[int32]*ledger.Entry, len(a.line)) // by head: as met so far
+	rows := make(map[int32]*ledger.Entry, len(a.line)) // of repeats, by head: as met so far
 	repeat := 0
 	for i := range k.Registrations {
 		line := int32(i + 1)
@@ -124,24 +124,28 @@ func (a *answer) results(k *chunk) *ledger.Answer {
 		case !k.keyed(i):
 			out.Results[i].Refused = k.refused[i]
 		case repeat < len(a.line) && a.line[repeat] == line:
-			out.Results[i] = a.repeat(k, i, repeat, rows)
+			out.Results[i] = a.repeat(k, i, repeat, rows, out.Results)
 			repeat++
 		default:
-			entry := inserted(&k.Registrations[i], a.now)
-			rows[line] = &entry
-			out.Results[i] = ledger.Result{Entry: entry, Inserted: true}
+			out.Results[i].Inserted = true
+			inserted(&out.Results[i].Entry, &k.Registrations[i], a.now)
 		}
 	}
 	return out
 }
 
-func (a *answer) repeat(k *chunk, i, repeat int, rows map[int32]*ledger.Entry) ledger.Result {
+func (a *answer) repeat(k *chunk, i, repeat int, rows map[int32]*ledger.Entry, results []ledger.Result) ledger.Result {
 	r := &k.Registrations[i]
 	head := k.heads[i]
 	row := rows[head]
 	if row == nil {
-		row = &a.rows[a.hit[repeat]-1]
-		row.Scope, row.Key = r.Keys[0].Scope, r.Keys[0].Key
+		if hit := a.hit[repeat]; hit > 0 {
+			row = &a.rows[hit-1]
+			row.Scope, row.Key = r.Keys[0].Scope, r.Keys[0].Key
+		} else {
+			made := results[head-1].Entry // a copy: the head's own answer stays as it is
+			row = &made
+		}
 		rows[head] = row
 	}
 	verdict, _ := ledger.Judge(r, row)
@@ -158,17 +162,12 @@ func (a *answer) repeat(k *chunk, i, repeat int, rows map[int32]*ledger.Entry) l
 	return ledger.Result{Entry: *row, Repeat: max(row.RetryCount, 1)}
 }
 
-func inserted(r *ledger.Registration, now time.Time) ledger.Entry {
-	e := ledger.Entry{
-		Scope: r.Keys[0].Scope, Key: r.Keys[0].Key,
-		Origin:        r.Origin,
-		PayloadSHA256: r.PayloadSHA256,
-		HashMode:      r.HashMode,
-		FirstSeenAt:   now,
-		ExpiresAt:     now.Add(r.Keys[0].Window.Truncate(time.Second)),
-	}
+// inserted fills in the row that a registration has made.
+func inserted(e *ledger.Entry, r *ledger.Registration, now time.Time) {
+	e.Scope, e.Key = r.Keys[0].Scope, r.Keys[0].Key
+	e.Origin, e.PayloadSHA256, e.HashMode = r.Origin, r.PayloadSHA256, r.HashMode
+	e.FirstSeenAt, e.ExpiresAt = now, now.Add(r.Keys[0].Window.Truncate(time.Second))
 	if r.HashMode != ledger.HashRaw {
 		e.CanonicalSHA256 = r.CanonicalSHA256
 	}
-	return e
 }
