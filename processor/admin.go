@@ -162,32 +162,42 @@ func (es epochEnds) at(offset int64) int32 {
 	return es[i].Epoch
 }
 
-// epochs asks the leader where each epoch up to last ends (KIP-320's
-// OffsetForLeaderEpoch), newest first; epochs without records are passed over.
+// epochs asks the leader where each epoch up to last ends, newest first; epochs
+// without records are passed over.
 func (s *session) epochs(ctx context.Context, p *part, last int32) (epochEnds, error) {
 	var es epochEnds
 	for e := last; e >= 0; {
-		var req kadm.OffsetForLeaderEpochRequest
-		req.Add(p.topic, p.partition, e)
-		rs, err := s.kafka.adm.OffsetForLeaderEpoch(ctx, req)
+		end, known, err := s.epochEnd(ctx, p, e)
 		if err != nil {
-			return nil, fmt.Errorf("asking for the epochs of %s/%d: %w", p.topic, p.partition, err)
+			return nil, err
 		}
-		r, ok := rs[p.topic][p.partition]
-		if !ok || r.Err != nil {
-			return nil, fmt.Errorf("asking for the epochs of %s/%d: %w", p.topic, p.partition, errors.Join(r.Err, errNoAnswer(ok)))
-		}
-		if r.LeaderEpoch < 0 || r.EndOffset < 0 {
+		if !known {
 			break
 		}
-		es = append(es, ledger.Position{Epoch: r.LeaderEpoch, Offset: r.EndOffset})
-		e = r.LeaderEpoch - 1
+		es = append(es, end)
+		e = end.Epoch - 1
 	}
 	sort.Slice(es, func(i, j int) bool { return es[i].Less(es[j]) })
 	if len(es) == 0 {
 		es = epochEnds{{Epoch: max(last, 0)}}
 	}
 	return es, nil
+}
+
+// epochEnd asks the leader for the latest epoch up to this one that it has
+// records of, and where it ends (KIP-320's OffsetForLeaderEpoch).
+func (s *session) epochEnd(ctx context.Context, p *part, epoch int32) (end ledger.Position, known bool, err error) {
+	var req kadm.OffsetForLeaderEpochRequest
+	req.Add(p.topic, p.partition, epoch)
+	rs, err := s.kafka.adm.OffsetForLeaderEpoch(ctx, req)
+	if err != nil {
+		return end, false, fmt.Errorf("asking for the epochs of %s/%d: %w", p.topic, p.partition, err)
+	}
+	r, ok := rs[p.topic][p.partition]
+	if !ok || r.Err != nil {
+		return end, false, fmt.Errorf("asking for the epochs of %s/%d: %w", p.topic, p.partition, errors.Join(r.Err, errNoAnswer(ok)))
+	}
+	return ledger.Position{Epoch: r.LeaderEpoch, Offset: r.EndOffset}, r.LeaderEpoch >= 0 && r.EndOffset >= 0, nil
 }
 
 func errNoAnswer(ok bool) error {

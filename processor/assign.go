@@ -107,7 +107,7 @@ func (s *session) place(ctx context.Context, p *part, g groupOffset, b bounds, o
 		s.foreign(p, g, &row)
 		s.learn(p, lesson{from: row.W, verify: true, outs: row.Outputs})
 	default:
-		s.startAt(p, st.at, b, outs)
+		s.startAt(ctx, p, st.at, b, outs)
 	}
 	return nil
 }
@@ -147,27 +147,51 @@ func (s *session) open(ctx context.Context, p *part, key ledger.PositionKey, g g
 		s.learn(p, lesson{from: at, to: st.at, seq: st.seq, outs: outs})
 		return nil
 	}
-	s.startAt(p, at, b, outs)
+	s.startAt(ctx, p, at, b, outs)
 	return nil
 }
 
 // startAt lets a partition run, unless the log no longer or not yet holds the
 // position. Gaps are recorded and passed by a later release; until then going
 // on would pass over records in silence.
-func (s *session) startAt(p *part, at ledger.Position, b bounds, outs ledger.Outputs) {
+func (s *session) startAt(ctx context.Context, p *part, at ledger.Position, b bounds, outs ledger.Outputs) {
 	logStart, logEnd, err := b.of(p)
+	if err != nil {
+		s.later(p, err)
+		return
+	}
+	next, err := s.behindCut(ctx, p, at, logEnd.LeaderEpoch)
 	switch {
 	case err != nil:
 		s.later(p, err)
-	case at.Offset < logStart.Offset:
+	case next.Offset < logStart.Offset:
 		s.hold(p, heldLogStart, fmt.Sprintf("position %d lies before the log start %d: records %d..%d are gone unread",
-			at.Offset, logStart.Offset, at.Offset, logStart.Offset-1))
-	case at.Offset > logEnd.Offset:
-		s.hold(p, heldLogEnd, fmt.Sprintf("position %d lies behind the log end %d: the log was cut", at.Offset, logEnd.Offset))
+			next.Offset, logStart.Offset, next.Offset, logStart.Offset-1))
+	case next.Offset > logEnd.Offset:
+		s.hold(p, heldLogEnd, fmt.Sprintf("position %d lies behind the log end %d: the log was cut", next.Offset, logEnd.Offset))
 	default:
 		p.start(at, cloneOutputs(outs))
-		s.log.Info("partition starts", "topic", p.topic, "partition", p.partition, "offset", at.Offset, "epoch", at.Epoch)
+		p.next = next
+		s.log.Info("partition starts", "topic", p.topic, "partition", p.partition, "offset", next.Offset, "epoch", next.Epoch)
 	}
+}
+
+// behindCut is where to go on reading from a committed position: at it, unless
+// the log was cut below it. Then a leader was elected that lacked the last
+// records of the position's epoch, and other records have taken their offsets,
+// or will. Those are later than the position, by their epoch, and lie below its
+// offset: starting there would pass over them (KIP-320).
+func (s *session) behindCut(ctx context.Context, p *part, at ledger.Position, latest int32) (ledger.Position, error) {
+	if latest <= at.Epoch {
+		return at, nil
+	}
+	end, known, err := s.epochEnd(ctx, p, at.Epoch)
+	if err != nil || !known || end.Offset >= at.Offset {
+		return at, err
+	}
+	s.log.Warn("the log was cut below the committed position; going on where the new leader did",
+		"topic", p.topic, "partition", p.partition, "committed", at.Offset, "epoch", at.Epoch, "offset", end.Offset)
+	return end, nil
 }
 
 // later tries one partition again although others could be placed.

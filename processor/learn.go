@@ -250,7 +250,7 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 			p.retry(time.Second)
 			return
 		}
-		s.startAt(p, e.at, b, e.outs)
+		s.startAt(ctx, p, e.at, b, e.outs)
 		s.seekStarted([]*part{p})
 	}
 }
