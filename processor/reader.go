@@ -116,7 +116,7 @@ func (r *outputReader) next(ctx context.Context) (told, bool, error) {
 				starved = starved || !st.done()
 				continue
 			}
-			if low == nil || st.waiting[0].origin.Offset < low.waiting[0].origin.Offset {
+			if low == nil || st.waiting[0].origin.Less(low.waiting[0].origin) {
 				low = st
 			}
 		}
