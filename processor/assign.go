@@ -16,6 +16,7 @@ const (
 	heldLogEnd      = "log_end"      // the log ends before the position
 	heldOutputsGone = "outputs_gone" // retention has taken outputs that must be learned
 	heldTopics      = "topics"       // an output topic is missing
+	heldDeadLetter  = "dead_letter"  // dead-letter refuses a record, its reference too
 )
 
 const (

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"fmt"
 
 	"dedupledger/ledger"
 )
@@ -78,8 +79,11 @@ func (s *session) isolate(ctx context.Context, b *batch, cause error) error {
 	case !r.reference:
 		r = rejection{reason: it.reason, reference: true}
 	default:
-		s.log.Error("dead-letter refuses even a reference; the partition waits", "place", s.placeOf(it), "error", cause)
-		s.backOff(ctx)
+		// Only its topic's settings can mend that. The partition waits, the
+		// others of the session go on in full batches.
+		s.hold(it.part, heldDeadLetter, fmt.Sprintf("dead-letter refuses even a reference to %s: %v", s.placeOf(it), cause))
+		s.narrow.forget(it.part)
+		return nil
 	}
 	s.rejected[it.reg.Origin] = r
 	s.narrow.failed(b)

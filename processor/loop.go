@@ -261,15 +261,27 @@ func (s *session) commit(work context.Context, b *batch) error {
 		s.resync("an output refused a record")
 		return s.isolate(work, b, dataErr)
 	default:
-		if err != nil {
-			s.log.Warn("a transaction was not committed; the batch comes again", "error", err)
-			s.backOff(work)
-		}
+		s.waitAfterAbort(work, err)
 		// Not known to be aborted: EndTxn may have been applied although its
 		// answer was an error. The coordinator says where the group stands.
 		s.resync("a transaction did not report its commit")
 		return nil
 	}
+}
+
+// waitAfterAbort slows down what fails again and again. The first abort without
+// an error is a rebalance, as a rule, and the batch may come again at once; a
+// coordinator that refuses the offsets each time would be asked, with the
+// ledger, as fast as both answer.
+func (s *session) waitAfterAbort(ctx context.Context, err error) {
+	if err == nil && s.failures == 0 {
+		s.failures++
+		return
+	}
+	if err != nil {
+		s.log.Warn("a transaction was not committed; the batch comes again", "error", err)
+	}
+	s.backOff(ctx)
 }
 
 // marks is what the transaction commits for each partition of the batch.
