@@ -272,6 +272,19 @@ func TestAMissingMonthIsMadeOnDemand(t *testing.T) {
 
 // The database's default must not reach us, and under another level the
 // function must refuse: its look-back would be older than its lock.
+// A month that was detached is not made again and takes no row. Nothing is wrong
+// with the records.
+func TestADetachedMonthIsNoVerdict(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s := b.session(1, 0)
+	month := "dedup_ledger_" + time.Now().UTC().Format("2006_01")
+	b.exec("alter table dedup_ledger detach partition " + month)
+	_, err := b.l.Register(t.Context(), s.chunk(rec{offset: 0, key: "a"}))
+	require.ErrorIs(t, err, ledger.ErrUnavailable)
+	require.NotErrorIs(t, err, ledger.ErrRejected)
+}
+
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -47,7 +47,12 @@ func kind(err error) error {
 	switch code {
 	case codeClaimLost:
 		return ledger.ErrClaimLost
-	case codeNotNullViolation, codeCheckViolation:
+	case codeCheckViolation:
+		if !namesConstraint(err) {
+			return ledger.ErrUnavailable
+		}
+		return ledger.ErrRejected
+	case codeNotNullViolation:
 		return ledger.ErrRejected
 	case codeWrongIsolation, codeFeatureNotSupported, codeNoDatabase, codeNoSchema:
 		return ledger.ErrSchema
@@ -59,6 +64,15 @@ func kind(err error) error {
 		return ledger.ErrSchema
 	}
 	return ledger.ErrUnavailable
+}
+
+// namesConstraint tells a row that a check does not let pass from one that no
+// partition takes, which has the same SQLSTATE: a month that is there and not
+// attached. That is no fault of the record's, or of any; as a verdict it would
+// send all records to dead-letter.
+func namesConstraint(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.ConstraintName != ""
 }
 
 // wroteNothing tells the refusals after which the same call may be made again
