@@ -17,6 +17,11 @@ var errOutputsGone = errors.New("outputs are gone")
 
 const learnProgress = 5 * time.Second
 
+// maxLearners bounds the learners of a process that read at the same time: after
+// a failover of PostgreSQL all its partitions learn at once, and each reader has
+// a client with buffers of its own.
+const maxLearners = 4
+
 // lesson is what is to be read back of one partition.
 type lesson struct {
 	from   ledger.Position // W: outputs of records at or behind it
@@ -71,13 +76,24 @@ func (s *session) learn(p *part, l lesson) {
 		defer cancel()
 		end := lessonEnd{place: w.p.place, claim: w.p.claim, err: err}
 		if err == nil {
-			end = w.run(ctx)
+			end = w.inTurn(ctx, s.proc.learners)
 		}
 		select {
 		case s.learned <- end:
 		case <-s.lessons.Done():
 		}
 	})
+}
+
+// inTurn runs when one of the places is free.
+func (w *learner) inTurn(ctx context.Context, places chan struct{}) lessonEnd {
+	select {
+	case places <- struct{}{}:
+		defer func() { <-places }()
+		return w.run(ctx)
+	case <-ctx.Done():
+		return lessonEnd{place: w.p.place, claim: w.p.claim, err: ctx.Err()}
+	}
 }
 
 func (w *learner) run(ctx context.Context) lessonEnd {

@@ -32,6 +32,8 @@ type Processor struct {
 	m      *metrics
 	states []*sessionState
 	names  *names
+
+	learners chan struct{} // a place per learner that reads
 }
 
 // New makes a processor; nothing is connected yet.
@@ -39,7 +41,7 @@ func New(cfg Config) *Processor {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Processor{cfg: cfg, names: newNames()}
+	p := &Processor{cfg: cfg, names: newNames(), learners: make(chan struct{}, maxLearners)}
 	for range cfg.Sessions {
 		p.states = append(p.states, &sessionState{})
 	}

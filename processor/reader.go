@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,16 @@ const (
 	readerPause  = 4000
 	readerResume = 1000
 )
+
+const (
+	readerFetch = 4 << 20 // bytes that a reader buffers per broker
+	// readerSilence is longer than any transaction of ours lives: what reads
+	// nothing for so long waits behind one that hangs, and makes room.
+	readerSilence = 2 * time.Minute
+)
+
+// errReaderSilent says that nothing could be read although there is something.
+var errReaderSilent = errors.New("no output could be read for long: a transaction on an output topic is open and hangs")
 
 // stream is one output partition on its way to the merge.
 type stream struct {
@@ -40,6 +51,7 @@ type outputReader struct {
 	cl      *kgo.Client
 	streams map[place]*stream
 	keep    func(*kgo.Record) (told, bool)
+	silence time.Duration
 }
 
 // openReader starts at begin (by output partition; missing: 0). It fails with
@@ -54,7 +66,7 @@ func (p *Processor) openReader(ctx context.Context, adm *kadm.Client, begin ledg
 	if err != nil {
 		return nil, fmt.Errorf("listing output ends: %w", err)
 	}
-	r := &outputReader{streams: map[place]*stream{}, keep: keep}
+	r := &outputReader{streams: map[place]*stream{}, keep: keep, silence: readerSilence}
 	from := map[string]map[int32]kgo.Offset{}
 	for _, w := range of {
 		lo, ok := first.Lookup(w.topic, w.partition)
@@ -84,7 +96,8 @@ func (p *Processor) openReader(ctx context.Context, adm *kadm.Client, begin ledg
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(), // else the end of a log could not be told from silence
-		kgo.FetchMaxBytes(p.cfg.FetchMax),
+		kgo.FetchMaxBytes(min(p.cfg.FetchMax, readerFetch)),
+		kgo.FetchMaxPartitionBytes(min(p.cfg.FetchMax, 1<<20)),
 		kgo.FetchMaxWait(250 * time.Millisecond),
 	}, p.cfg.ClientOptions...)
 	if r.cl, err = kgo.NewClient(opts...); err != nil {
@@ -137,9 +150,14 @@ func (r *outputReader) next(ctx context.Context) (told, bool, error) {
 
 // fill polls once and keeps a stream that is far ahead from filling memory.
 func (r *outputReader) fill(ctx context.Context) error {
-	fs := r.cl.PollRecords(ctx, 2000)
+	waiting, cancel := context.WithTimeoutCause(ctx, r.silence, errReaderSilent)
+	defer cancel()
+	fs := r.cl.PollRecords(waiting, 2000)
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if fs.NumRecords() == 0 && waiting.Err() != nil {
+		return context.Cause(waiting)
 	}
 	for _, e := range fs.Errors() {
 		return fmt.Errorf("reading output %s/%d: %w", e.Topic, e.Partition, e.Err)
