@@ -85,7 +85,10 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchMaxBytes(p.cfg.FetchMax),
-		kgo.FetchMaxPartitionBytes(min(p.cfg.FetchMax, 4<<20)),
+		// What is fetched waits decompressed: with a backlog on all partitions
+		// this, and not FetchMax, is what a session's memory goes by. A larger
+		// record still comes, alone (KIP-74).
+		kgo.FetchMaxPartitionBytes(min(p.cfg.FetchMax, 1<<20)),
 		kgo.FetchMaxWait(250 * time.Millisecond),
 		kgo.MetadataMaxAge(30 * time.Second),
 		kgo.AlwaysRetryEOF(),
