@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,7 +26,6 @@ const (
 	// then is called lost.
 	partWithin = 60 * time.Second
 	stopWithin = 30 * time.Second
-	usualPort  = 8080
 )
 
 // Options of a demo.
@@ -56,6 +54,7 @@ type demo struct {
 	services *devservices.Embedded
 	registry *registry
 	broker   *broker
+	front    *front
 	filter   *filter
 }
 
@@ -116,11 +115,10 @@ func (d *demo) start(ctx context.Context) error {
 	if d.broker, err = openBroker(ctx, d.services.KafkaAddr); err != nil {
 		return err
 	}
-	addr, err := listenAddress(ctx)
-	if err != nil {
+	if d.front, err = openFront(ctx); err != nil {
 		return err
 	}
-	if d.filter, err = newFilter(folder, d.Program, d.Environ, addr, d.services); err != nil {
+	if d.filter, err = newFilter(folder, d.Program, d.Environ, d.front, d.services); err != nil {
 		return err
 	}
 	if err := d.filter.start(); err != nil {
@@ -142,24 +140,7 @@ func (d *demo) introduce() {
 	d.line("  %-9s %-17s built-in stand-in (miniredis)", "redis", s.RedisAddr)
 	d.line("  %-9s %-17s PostgreSQL %s (%s), schema %d", "postgres", s.PostgresAddr, s.PostgresVersion, s.PostgresFrom, migrations.Version())
 	d.line("  %-9s %-17s a process of its own, so that it can be killed", "filter", "pid "+strconv.Itoa(d.filter.pid()))
-	d.line("  %-9s http://%s/readyz and /metrics", "health", d.filter.addr)
-}
-
-// listenAddress is the usual port if it is free, else any.
-func listenAddress(ctx context.Context) (string, error) {
-	usual := net.JoinHostPort("127.0.0.1", strconv.Itoa(usualPort))
-	var config net.ListenConfig
-	if l, err := config.Listen(ctx, "tcp", usual); err == nil {
-		if err := l.Close(); err != nil {
-			return "", fmt.Errorf("freeing port %d: %w", usualPort, err)
-		}
-		return usual, nil
-	}
-	port, err := devservices.FreePort()
-	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
+	d.line("  %-9s http://%s/readyz and /metrics", "health", d.front.addr)
 }
 
 // lookAround stays up until ctx ends.
@@ -174,7 +155,7 @@ func (d *demo) lookAround(ctx context.Context) error {
 	hint := func(what, how, why string) { d.line("   %-9s %-54s %s", what, how, why) }
 	d.line("")
 	d.line("Look around (the demo stays up; Ctrl-C ends it)")
-	hint("health", "http://"+d.filter.addr+"/readyz", "and /metrics")
+	hint("health", "http://"+d.front.addr+"/readyz", "and /metrics")
 	hint("your own", d.Command+" key --format auto YOUR-FILE", "for instance "+sample)
 	hint("kafka", d.services.KafkaAddr, "read with isolation level read_committed")
 	hint("ledger", "postgres://"+d.services.PostgresAddr+"/"+d.services.Database.Name, "role dedup_read: select * from dedup_ledger_v")
@@ -202,6 +183,9 @@ func (d *demo) close(ctx context.Context) error {
 	var errs []error
 	if d.filter != nil {
 		errs = append(errs, d.filter.kill())
+	}
+	if d.front != nil {
+		errs = append(errs, d.front.close())
 	}
 	if d.broker != nil {
 		d.broker.close()

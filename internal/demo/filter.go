@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,7 +24,8 @@ type filter struct {
 	environ []string
 	config  string
 	log     string
-	addr    string // of its HTTP listener
+	front   *front
+	addr    string // of its own HTTP listener; another one after each start
 	http    *http.Client
 	child   *devservices.Child
 }
@@ -31,9 +33,9 @@ type filter struct {
 // newFilter writes the filter's configuration. Its environment has no DEDUP_
 // variables: one of them would win over the file, and the demo of somebody who
 // works on production's configuration would run there.
-func newFilter(folder, program string, environ []string, addr string, e *devservices.Embedded) (*filter, error) {
+func newFilter(folder, program string, environ []string, at *front, e *devservices.Embedded) (*filter, error) {
 	f := &filter{
-		program: program, addr: addr,
+		program: program, front: at,
 		environ: slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, "DEDUP_") }),
 		config:  filepath.Join(folder, "dedup.yaml"),
 		log:     filepath.Join(folder, "filter.log"),
@@ -42,12 +44,11 @@ func newFilter(folder, program string, environ []string, addr string, e *devserv
 	// Strings of JSON are strings of YAML. The batches are half as large as by
 	// default: with more of them the kills meet more states.
 	text := fmt.Sprintf(`log: {level: info, format: text}
-http: {listen: %q}
 kafka: {brokers: [%q], group: %q, session_timeout: 6s}
 processor: {sessions: %d, slot: "%d", batch_records: 1000, chunk_records: 250}
 redis: {addrs: [%q]}
 postgres: {url: %q}
-`, addr, e.KafkaAddr, group, sessions, slot, e.RedisAddr, e.Database.AppURL)
+`, e.KafkaAddr, group, sessions, slot, e.RedisAddr, e.Database.AppURL)
 	if err := os.WriteFile(f.config, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the filter's configuration: %w", err)
 	}
@@ -55,11 +56,18 @@ postgres: {url: %q}
 }
 
 func (f *filter) start() error {
-	child, err := devservices.StartChildIn(f.environ, f.program, []string{"run", "-c", f.config}, f.log)
+	port, err := devservices.FreePort()
+	if err != nil {
+		return fmt.Errorf("looking for a free port: %w", err)
+	}
+	f.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	environ := append(slices.Clone(f.environ), "DEDUP_HTTP_LISTEN="+f.addr)
+	child, err := devservices.StartChildIn(environ, f.program, []string{"run", "-c", f.config}, f.log)
 	if err != nil {
 		return fmt.Errorf("starting the filter: %w", err)
 	}
 	f.child = child
+	f.front.lead(f.addr)
 	return nil
 }
 

@@ -41,7 +41,7 @@ func TestVerdictIsRemembered(t *testing.T) {
 func TestFilterOwesTheCallerNothing(t *testing.T) {
 	t.Parallel()
 	e := &devservices.Embedded{KafkaAddr: "127.0.0.1:1", RedisAddr: "127.0.0.1:2", Database: &devservices.Database{AppURL: "postgres://app:secret@127.0.0.1:3/d"}}
-	f, err := newFilter(t.TempDir(), "dedup", []string{"PATH=/bin", "DEDUP_POSTGRES_URL=postgres://production/d", "DEDUP_KAFKA_GROUP=x"}, "127.0.0.1:4", e)
+	f, err := newFilter(t.TempDir(), "dedup", []string{"PATH=/bin", "DEDUP_POSTGRES_URL=postgres://production/d", "DEDUP_KAFKA_GROUP=x"}, &front{}, e)
 	require.NoError(t, err)
 	require.Equal(t, []string{"PATH=/bin"}, f.environ)
 	info, err := os.Stat(f.config)
