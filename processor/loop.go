@@ -194,6 +194,10 @@ func (s *session) admit(b *batch, r polledRecord) {
 		Gate: ledger.GateKafka, Topic: p.id.Topic, Partition: p.partition,
 		Epoch: max(r.rec.LeaderEpoch, 0), Offset: r.rec.Offset,
 	}
+	if r.rec.Attrs.IsControl() {
+		p.passed = p.passed.Max(o.Next())
+		return
+	}
 	if below(o.At(), p.w) {
 		s.m.belowCommitted(p.topic)
 		return
@@ -336,6 +340,11 @@ func factsOf(b *batch) []ledger.Fact {
 // idle flushes W when nothing came.
 func (s *session) idle(work context.Context) error {
 	s.m.ages.idle(s.parts)
+	for _, p := range s.parts {
+		if p.phase == running {
+			p.w = p.w.Max(p.passed) // nothing read is uncommitted now
+		}
+	}
 	if err := s.proc.names.catchUp(work, s.kafka.adm, s.cfg.Router); err != nil {
 		s.log.Debug("names of raw topics were not read", "error", err)
 	}
@@ -361,7 +370,7 @@ func (s *session) flush(ctx context.Context, last bool) error {
 		s.state.ledgerAnswered()
 		for _, p := range s.parts {
 			if p.phase == running {
-				p.wrote = p.w
+				p.wrote, p.d = p.w, p.d.Max(p.w)
 			}
 		}
 	case last:

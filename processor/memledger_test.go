@@ -155,6 +155,7 @@ func (m *memLedger) Flush(_ context.Context, as []ledger.Advance) error {
 		p := m.positions[as[i].Partition]
 		if p.W.Less(as[i].W) {
 			p.W, p.Outputs = as[i].W, cloneOutputs(as[i].Outputs)
+			p.D = p.D.Max(p.W)
 		}
 	}
 	return err

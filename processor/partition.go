@@ -43,8 +43,13 @@ type part struct {
 	d     ledger.Position // likewise
 	next  ledger.Position // where consuming goes on
 	w     ledger.Position // committed, as this session knows
-	wrote ledger.Position // W in the row, as last written or read
-	outs  ledger.Outputs  // where the outputs of w end
+	// passed is behind the last control record read. Without it the position of
+	// a partition at rest would stay before the marker of a producer's last
+	// transaction, and once retention has taken that, the log would seem to
+	// start beyond records that nobody read.
+	passed ledger.Position
+	wrote  ledger.Position // W in the row, as last written or read
+	outs   ledger.Outputs  // where the outputs of w end
 
 	logEnd int64 // last stable offset, as last fetched
 
@@ -54,7 +59,7 @@ type part struct {
 // start sets a partition running at a position that is known to be committed.
 func (p *part) start(at ledger.Position, outs ledger.Outputs) {
 	p.phase, p.reason, p.why = running, "", ""
-	p.next, p.w = at, at
+	p.next, p.w, p.passed = at, at, at
 	p.outs = outs
 }
 
@@ -74,7 +79,7 @@ func (p *part) retry(wait time.Duration) {
 func (p *part) advance(newD ledger.Position) ledger.Advance {
 	return ledger.Advance{
 		Partition: p.id, Claim: p.claim, Seq: p.seq, D: p.d,
-		NewD: p.d.Max(newD), W: p.w, Outputs: p.outs,
+		NewD: p.d.Max(newD).Max(p.w), W: p.w, Outputs: p.outs,
 	}
 }
 
@@ -85,7 +90,7 @@ func (p *part) took(a ledger.Advance, seq int64) {
 
 // committed notes that records up to end have their outputs, which end at outs.
 func (p *part) committed(end ledger.Position, outs ledger.Outputs) {
-	p.w = p.w.Max(end)
+	p.w = p.w.Max(end).Max(p.passed)
 	for topic, ps := range outs {
 		if p.outs[topic] == nil {
 			p.outs[topic] = map[int32]int64{}

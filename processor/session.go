@@ -79,6 +79,7 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 		kgo.ConsumeRegex(),
 		kgo.ConsumeTopics(p.cfg.Router.Pattern()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), // a position moves over them too (part.passed)
 		// Where a partition starts is said by SetOffsets, after the position
 		// rule; an offset out of range is an error that applies the rule again,
 		// never a silent jump.

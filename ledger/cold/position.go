@@ -81,11 +81,14 @@ func (l *Ledger) OpenPosition(ctx context.Context, key ledger.PositionKey, claim
 }
 
 // Each row for itself: one that another session has taken keeps no other from
-// being written. W never falls.
+// being written. W never falls. It takes D with it over control records, which
+// are never registered.
 const flushSQL = `
 update dedup_position p
 set w_epoch = case when (p.w_epoch, p.w_offset) < ($4, $5) then $4 else p.w_epoch end,
     w_offset = case when (p.w_epoch, p.w_offset) < ($4, $5) then $5 else p.w_offset end,
+    d_epoch = case when (p.d_epoch, p.d_offset) < ($4, $5) then $4 else p.d_epoch end,
+    d_offset = case when (p.d_epoch, p.d_offset) < ($4, $5) then $5 else p.d_offset end,
     outputs = case when (p.w_epoch, p.w_offset) < ($4, $5) then $6::jsonb else p.outputs end,
     updated_at = clock_timestamp()
 where p.topic_id = $1 and p.partition = $2 and p.claim = $3 and p.timeline = dedup_timeline_1()

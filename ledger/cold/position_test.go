@@ -123,6 +123,10 @@ func TestFlushAppliesWhatIsOurs(t *testing.T) {
 	require.NoError(t, b.l.Flush(t.Context(), advances[1:]))
 	require.Equal(t, `2 {"clean": {"0": 2}}`, b.one(`select w_offset || ' ' || outputs from dedup_position where partition = 0`), "W never falls")
 	require.Equal(t, "1", b.one(`select seq from dedup_position where partition = 0`), "a flush is no chunk")
+
+	advances[1].W, advances[1].Outputs = ledger.Position{Offset: 3}, ledger.Outputs{"clean": {0: 2}}
+	require.NoError(t, b.l.Flush(t.Context(), advances[1:]))
+	require.Equal(t, "3 3", b.one(`select w_offset || ' ' || d_offset from dedup_position where partition = 0`), "D goes with W over a control record")
 }
 
 func TestWComesWithTheNextChunk(t *testing.T) {
