@@ -68,12 +68,14 @@ func longOrigin(gate ledger.Gate, b []byte) ledger.Origin {
 	return o
 }
 
-func encode(f *ledger.Fact) ([]byte, error) {
+// encode appends a fact's value to dst; on an error dst is as it was.
+func encode(dst []byte, f *ledger.Fact) ([]byte, error) {
 	first, expires := f.FirstSeenAt.UnixMicro(), f.ExpiresAt.UnixMicro()
 	if first < 0 || first > maxMicros || expires < first || expires > maxMicros {
-		return nil, errRange
+		return dst, errRange
 	}
-	b := make([]byte, valueSize)
+	dst = append(dst, make([]byte, valueSize)...)
+	b := dst[len(dst)-valueSize:]
 	b[0] = version
 	if f.Closed {
 		b[1] |= flagClosed
@@ -88,7 +90,7 @@ func encode(f *ledger.Fact) ([]byte, error) {
 	binary.BigEndian.PutUint64(b[44:], uint64(expires))
 	binary.BigEndian.PutUint32(b[52:], uint32(min(max(f.RetryCount, 0), math.MaxUint32)))
 	copy(b[56:], f.PayloadSHA256[:])
-	return b, nil
+	return dst, nil
 }
 
 // decode reads a value; false says that it is not one of ours. Scope, Key and
@@ -119,6 +121,9 @@ func decode(b []byte) (ledger.Fact, bool) {
 
 // keyOf is the Redis key of a ledger key; base is prefix, ledger id and colon.
 func keyOf(base, scope, key string) string {
-	sum := sha256.Sum256([]byte(scope + "\x00" + key))
-	return base + base64.RawURLEncoding.EncodeToString(sum[:16])
+	var text [320]byte // a scope has at most 81 bytes, a key 200
+	b := append(text[:0], scope...)
+	b = append(b, 0)
+	sum := sha256.Sum256(append(b, key...))
+	return string(base64.RawURLEncoding.AppendEncode(append(text[:0], base...), sum[:16]))
 }

@@ -16,7 +16,7 @@ func TestValueIsAtMost120Bytes(t *testing.T) {
 	f := fact(clock(), strings.Repeat("k", 200), math.MaxInt64)
 	f.Scope = strings.Repeat("t", 40) + ":" + strings.Repeat("f", 40)
 	f.RetryCount = math.MaxInt64
-	b, err := encode(&f)
+	b, err := encode(nil, &f)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(b), 120)
 }
@@ -39,7 +39,7 @@ func TestEncodeDecode(t *testing.T) {
 			t.Parallel()
 			f := fact(now, "k", 8804)
 			change(&f)
-			b, err := encode(&f)
+			b, err := encode(nil, &f)
 			require.NoError(t, err)
 			got, ok := decode(b)
 			require.True(t, ok)
@@ -59,7 +59,7 @@ func TestEncodeRefusesImpossibleTimes(t *testing.T) {
 	} {
 		f := fact(now, "k", 1)
 		change(&f)
-		_, err := encode(&f)
+		_, err := encode(nil, &f)
 		require.ErrorIs(t, err, errRange, name)
 	}
 }
@@ -92,7 +92,7 @@ func TestKeysHoldNothingOfThePartner(t *testing.T) {
 
 func FuzzFact(f *testing.F) {
 	good := fact(clock(), "k", 8804)
-	b, err := encode(&good)
+	b, err := encode(nil, &good)
 	require.NoError(f, err)
 	f.Add(b)
 	f.Add([]byte{})
@@ -106,7 +106,7 @@ func FuzzFact(f *testing.F) {
 		}
 		require.False(t, got.ExpiresAt.Before(got.FirstSeenAt))
 		if got.Origin.Gate == ledger.GateKafka { // of the others the hash cannot be turned back
-			again, err := encode(&got)
+			again, err := encode(nil, &got)
 			require.NoError(t, err)
 			require.Equal(t, b, again)
 		}

@@ -58,19 +58,20 @@ func (h *Hot) Remember(ctx context.Context, now ledger.Clock, facts []ledger.Fac
 // an error of its own and keeps none of the others back.
 func (h *Hot) writes(now ledger.Clock, elapsed time.Duration, facts []ledger.Fact) ([]write, error) {
 	out := make([]write, 0, len(facts))
-	var bad error
+	values := make([]byte, 0, valueSize*len(facts)) // never grows: each value is a part of it
+	var bad, err error
 	for i := range facts {
 		px := ttl(&facts[i], now, elapsed, h.cap)
 		if px <= 0 {
 			continue
 		}
-		value, err := encode(&facts[i])
-		if err != nil {
+		start := len(values)
+		if values, err = encode(values, &facts[i]); err != nil {
 			bad = err
 			continue
 		}
 		out = append(out, write{
-			fact: &facts[i], value: value, px: px,
+			fact: &facts[i], value: values[start:], px: px,
 			key: keyOf(h.base, facts[i].Scope, facts[i].Key),
 		})
 	}
@@ -108,25 +109,33 @@ type run struct {
 // it does not know it: after a restart, a failover, SCRIPT FLUSH, and in a
 // Cluster for each node on its own.
 func (r *run) all(ctx context.Context, writes []write) {
-	unknown := r.pipeline(ctx, writes, func(p redis.Pipeliner, w *write) *redis.Cmd {
-		return p.EvalSha(ctx, r.hot.script.Hash(), []string{w.key}, w.value, w.px, r.latest)
-	})
+	unknown := r.pipeline(ctx, writes, "evalsha", r.hot.script.Hash())
 	if len(unknown) == 0 {
 		return
 	}
-	still := r.pipeline(ctx, unknown, func(p redis.Pipeliner, w *write) *redis.Cmd {
-		return p.Eval(ctx, rememberSource, []string{w.key}, w.value, w.px, r.latest)
-	})
+	still := r.pipeline(ctx, unknown, "eval", rememberSource)
 	r.fail(len(still), redis.ErrNoScript)
 }
 
+// keyAt is where the key stands in a call of the script.
+const keyAt = 3
+
 // pipeline returns the writes whose node does not know the script. Each
-// command's own error counts: Exec's is only the first of them.
-func (r *run) pipeline(ctx context.Context, writes []write, add func(redis.Pipeliner, *write) *redis.Cmd) (unknown []write) {
+// command's own error counts: Exec's is only the first of them. The commands are
+// made here, and not by the client's EvalSha, for the memory: its arguments
+// would be copied twice, and boxed anew for each fact.
+func (r *run) pipeline(ctx context.Context, writes []write, call, script string) (unknown []write) {
 	pipe := r.hot.client.Pipeline()
 	cmds := make([]*redis.Cmd, len(writes))
+	var name, what, keys, latest any = call, script, 1, r.latest
+	args := make([]any, 0, 7*len(writes))
 	for i := range writes {
-		cmds[i] = add(pipe, &writes[i])
+		w := &writes[i]
+		start := len(args)
+		args = append(args, name, what, keys, w.key, w.value, &w.px, latest)
+		cmds[i] = redis.NewCmd(ctx, args[start:len(args):len(args)]...)
+		cmds[i].SetFirstKeyPos(keyAt)
+		_ = pipe.Process(ctx, cmds[i]) // it only queues
 	}
 	_, _ = pipe.Exec(ctx)
 	for i, cmd := range cmds {
@@ -134,7 +143,6 @@ func (r *run) pipeline(ctx context.Context, writes []write, add func(redis.Pipel
 		switch {
 		case err == nil:
 			r.compare(writes[i].fact, was)
-		case errors.Is(err, redis.Nil): // nothing was there
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
 			unknown = append(unknown, writes[i])
 		default:

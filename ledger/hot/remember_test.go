@@ -163,7 +163,7 @@ func TestForeignValuesAreOverwritten(t *testing.T) {
 	ahead := fact(now, "k", 1)
 	ahead.FirstSeenAt = now.Postgres.Add(2 * time.Hour)
 	ahead.ExpiresAt = ahead.FirstSeenAt.Add(time.Hour)
-	future, err := encode(&ahead)
+	future, err := encode(nil, &ahead)
 	require.NoError(t, err)
 	version2 := append([]byte{2}, future[1:]...)
 	flags := append([]byte(nil), future...)
@@ -203,7 +203,8 @@ func TestAFactOutOfRangeHarmsNoNeighbour(t *testing.T) {
 
 func TestAWholeBatch(t *testing.T) {
 	t.Parallel()
-	h := open(t, miniredis.RunT(t).Addr(), nil)
+	// A stand-in runs 2000 scripts slowly, under the race detector for seconds.
+	h := open(t, miniredis.RunT(t).Addr(), func(c *Config) { c.Timeout = time.Minute })
 	now := clock()
 	facts := make([]ledger.Fact, 2000)
 	for i := range facts {

@@ -3,7 +3,7 @@ package hot
 import "github.com/redis/go-redis/v9"
 
 // rememberSource writes one fact unless it has to give way, and returns what was
-// there, or nil. KEYS: the fact's key. ARGV: value, PX in milliseconds, and the
+// there, or an empty string (a nil would cost the client an error per fact). KEYS: the fact's key. ARGV: value, PX in milliseconds, and the
 // highest first-seen that can be true, in microseconds.
 //
 // Check and write are one script because between a GET and a SET another process
@@ -21,7 +21,7 @@ end
 local new = ARGV[1]
 local was = redis.pcall('GET', KEYS[1])
 if type(was) ~= 'string' then
-  was = false
+  was = ''
 elseif #was == #new and string.byte(was, 1) == string.byte(new, 1) and seen(was) <= tonumber(ARGV[3]) then
   if seen(was) > seen(new) then
     return was
