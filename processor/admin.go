@@ -95,14 +95,21 @@ type bounds struct{ start, end kadm.ListedOffsets }
 func (s *session) rawBounds(ctx context.Context, parts []*part) (bounds, error) {
 	names := topicNames(parts)
 	start, err := s.kafka.adm.ListStartOffsets(ctx, names...)
-	if err != nil {
+	if err != nil && !partly(err) {
 		return bounds{}, fmt.Errorf("listing log starts of %v: %w", names, err)
 	}
 	end, err := s.kafka.adm.ListEndOffsets(ctx, names...)
-	if err != nil {
+	if err != nil && !partly(err) {
 		return bounds{}, fmt.Errorf("listing log ends of %v: %w", names, err)
 	}
 	return bounds{start, end}, nil
+}
+
+// partly tells that some brokers answered. What the others hold is missing from
+// the answer and is waited for alone; the rest can go on.
+func partly(err error) bool {
+	var shards *kadm.ShardErrors
+	return errors.As(err, &shards) && !shards.AllFailed
 }
 
 func topicNames(parts []*part) []string {

@@ -105,8 +105,15 @@ func (s *session) place(ctx context.Context, p *part, g groupOffset, b bounds, o
 		s.m.behind(p.place, st.at.Offset-row.W.Offset)
 		s.learn(p, lesson{from: row.W, to: st.at, seq: st.seq, outs: row.Outputs})
 	case startVerify:
-		s.foreign(p, g, &row)
-		s.learn(p, lesson{from: row.W, verify: true, outs: row.Outputs})
+		l := lesson{from: row.W, verify: true, outs: row.Outputs}
+		if g.found || row.Seq > 0 && row.D == row.W {
+			s.foreign(p, g, &row)
+		} else {
+			// Missing, and perhaps never there: the first transaction may not
+			// have been committed yet. If its outputs are there, it was.
+			l.report = func() { s.foreign(p, g, &row) }
+		}
+		s.learn(p, l)
 	default:
 		s.startAt(ctx, p, st.at, b, outs)
 	}
@@ -210,15 +217,15 @@ func (s *session) hold(p *part, reason, why string) {
 	s.m.partitions(s.index, s.parts)
 }
 
-// foreign reports an offset that another tool set: never obeyed. A partition
-// of which nothing was ever registered has none yet, so there is nothing to
-// report.
+// foreign reports an offset that another tool set, once: never obeyed.
 func (s *session) foreign(p *part, g groupOffset, row *ledger.PositionRow) {
-	if !g.found && row.Seq == 0 {
+	said := foreignOffset{found: g.found, offset: g.at.Offset, committed: row.W}
+	if p.saidForeign == said {
 		return
 	}
+	p.saidForeign = said
 	s.m.foreign(p.topic)
-	set := "the group's offset is missing (deleted by another tool, or never committed)"
+	set := "the group's offset was deleted by another tool"
 	if g.found {
 		set = fmt.Sprintf("the group's offset was set to %d by another tool", g.at.Offset)
 	}

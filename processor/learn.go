@@ -29,6 +29,7 @@ type lesson struct {
 	seq    int64           // of its marker
 	verify bool            // not ours: up to the highest committed origin there is
 	outs   ledger.Outputs  // where the outputs of W end
+	report func()          // called by the loop if anything was learned, or nil
 }
 
 // lessonEnd is what a learner brings back.
@@ -40,6 +41,8 @@ type lessonEnd struct {
 	seq   int64
 	d     ledger.Position
 	outs  ledger.Outputs
+
+	report func() // of the lesson, if anything was learned
 }
 
 // told is one committed output of the raw partition.
@@ -104,6 +107,9 @@ func (w *learner) run(ctx context.Context) lessonEnd {
 		return end
 	}
 	end.at, end.seq, end.d, end.outs = w.last, w.seq, w.d, outs
+	if w.count > 0 {
+		end.report = w.l.report
+	}
 	return end
 }
 
@@ -259,6 +265,9 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 		s.log.Warn("learning stopped; the position is read anew", "topic", p.topic, "partition", p.partition, "error", e.err)
 		p.retry(time.Second)
 	default:
+		if e.report != nil {
+			e.report()
+		}
 		p.seq, p.d, p.wrote = e.seq, e.d, e.at
 		b, err := s.rawBounds(ctx, []*part{p})
 		if err != nil {

@@ -20,6 +20,7 @@ const (
 	settlingPoll = 50 * time.Millisecond  // likewise while partitions wait for the rule
 	retryMin     = 100 * time.Millisecond
 	retryMax     = 5 * time.Second
+	raiseEvery   = time.Hour // far below any retention of outputs
 )
 
 // session is one loop with its own client, group member and transactional id.
@@ -36,6 +37,8 @@ type session struct {
 	build  map[string]*topics.Builder // by raw topic
 	ids    map[string]ledger.TopicID  // the incarnation this session's client reads
 	parts  map[place]*part
+	batch  batch             // in hand
+	scopes map[string]scoped // of record keys met last
 
 	lessons  context.Context //nolint:containedctx // the life of the learners this session starts
 	learners sync.WaitGroup
@@ -43,7 +46,8 @@ type session struct {
 
 	rejected map[ledger.Origin]rejection // records an output refused, until they are committed
 	narrow   narrowing
-	failures int // consecutive, for the back-off
+	failures int       // consecutive, for the back-off
+	raised   time.Time // when the outputs' ends were last read
 }
 
 // run is one life of a session: until stop, or an error that wants the session
@@ -131,6 +135,14 @@ func (s *session) forget(w place) {
 	}
 }
 
+// leave drops the series of what this session had: another may have it next.
+func (s *session) leave() {
+	for w := range s.parts {
+		s.forget(w)
+	}
+	s.m.partitions(s.index, s.parts)
+}
+
 // resync applies the position rule to every partition that was running: after
 // anything but a commit the client's own idea of the position is not trusted.
 func (s *session) resync(why string) {
@@ -161,7 +173,8 @@ func (s *session) poll(stop context.Context) (*batch, error) {
 	if err := s.fetchErrors(f.errs); err != nil {
 		return nil, err
 	}
-	b := &batch{polled: time.Now(), items: make([]item, 0, len(f.records))}
+	b := &s.batch
+	b.reset(len(f.records))
 	for w, end := range f.ends {
 		if p := s.parts[w]; p != nil {
 			p.logEnd = end
@@ -203,7 +216,7 @@ func (s *session) admit(b *batch, r polledRecord) {
 		return
 	}
 	p.next = p.next.Max(o.Next())
-	b.items = append(b.items, item{part: p, rec: r.rec, reg: s.decode(r.rec, o)})
+	s.decode(b, b.add(p, r.rec), r.rec, o)
 }
 
 // fetchErrors answers what the client could not fetch: per partition the rule
@@ -282,9 +295,12 @@ func (s *session) waitAfterAbort(ctx context.Context, err error) {
 		s.failures++
 		return
 	}
+	why := "the transaction was aborted"
 	if err != nil {
+		why = err.Error()
 		s.log.Warn("a transaction was not committed; the batch comes again", "error", err)
 	}
+	s.state.notCommitting(why)
 	s.backOff(ctx)
 }
 
@@ -324,17 +340,7 @@ func (s *session) confirm(b *batch, outs []*kgo.Record) {
 	s.state.committed()
 	s.log.Debug("batch committed", "records", len(b.items), "partitions", len(ends),
 		"register", b.registered.Sub(b.polled), "commit", b.committed.Sub(b.registered))
-	s.cfg.Ledger.Memory.Confirm(factsOf(b), b.clock)
-}
-
-// factsOf is what the hot tier may remember of a committed batch.
-func factsOf(b *batch) []ledger.Fact {
-	regs := make([]ledger.Registration, len(b.items))
-	results := make([]ledger.Result, len(b.items))
-	for i := range b.items {
-		regs[i], results[i] = b.items[i].reg, b.items[i].res
-	}
-	return ledger.FactsOf(regs, results)
+	s.cfg.Ledger.Memory.Confirm(ledger.FactsOf(b.regs, b.results), b.clock)
 }
 
 // idle flushes W when nothing came.
@@ -345,10 +351,41 @@ func (s *session) idle(work context.Context) error {
 			p.w = p.w.Max(p.passed) // nothing read is uncommitted now
 		}
 	}
+	if !s.anyPending() {
+		s.state.nothingInHand()
+	}
+	s.raiseOutputs(work)
 	if err := s.proc.names.catchUp(work, s.kafka.adm, s.cfg.Router); err != nil {
 		s.log.Debug("names of raw topics were not read", "error", err)
 	}
 	return s.flush(work, false)
+}
+
+// raiseOutputs takes the present ends of all outputs now and then. Nothing is in
+// hand, so whatever comes from here later lies behind them.
+func (s *session) raiseOutputs(ctx context.Context) {
+	if time.Since(s.raised) < raiseEvery {
+		return
+	}
+	s.raised = time.Now()
+	var ps []*part
+	for _, p := range s.parts {
+		if p.phase == running {
+			ps = append(ps, p)
+		}
+	}
+	if len(ps) == 0 {
+		return
+	}
+	ends, err := s.outputEnds(ctx, ps)
+	if err != nil {
+		s.log.Debug("ends of outputs were not read", "error", err)
+		return
+	}
+	for _, p := range ps {
+		p.raise(ends.of(p))
+		p.freshOuts = true
+	}
 }
 
 // flush writes W of the partitions where the row is behind. A refusal means
@@ -357,7 +394,7 @@ func (s *session) idle(work context.Context) error {
 func (s *session) flush(ctx context.Context, last bool) error {
 	var as []ledger.Advance
 	for _, p := range s.parts {
-		if p.phase == running && p.wrote.Less(p.w) {
+		if p.phase == running && p.behind() {
 			as = append(as, p.advance(p.d))
 		}
 	}

@@ -137,7 +137,7 @@ func (s *session) outputEnds(ctx context.Context, parts []*part) (outputBounds, 
 		all = append(all, ps...)
 	}
 	ends, err := s.kafka.adm.ListCommittedOffsets(ctx, placeTopics(all)...)
-	if err != nil {
+	if err != nil && !partly(err) {
 		return outputBounds{}, fmt.Errorf("listing ends of outputs: %w", err)
 	}
 	return outputBounds{s, ends}, nil

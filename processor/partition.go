@@ -50,18 +50,35 @@ type part struct {
 	passed ledger.Position
 	wrote  ledger.Position // W in the row, as last written or read
 	outs   ledger.Outputs  // where the outputs of w end
+	// freshOuts says that outs tells more than the row does, though W may be the
+	// same: else an output that gets nothing from here would keep its end of
+	// long ago, and once retention has passed that, learning would take its
+	// outputs for gone.
+	freshOuts bool
+
+	saidForeign foreignOffset // reported already
 
 	logEnd int64 // last stable offset, as last fetched
 
 	stopLearning func() // ends the reading back, or nil
 }
 
+// foreignOffset is a group offset that is not ours, as it was reported.
+type foreignOffset struct {
+	found     bool
+	offset    int64
+	committed ledger.Position
+}
+
 // start sets a partition running at a position that is known to be committed.
 func (p *part) start(at ledger.Position, outs ledger.Outputs) {
 	p.phase, p.reason, p.why = running, "", ""
 	p.next, p.w, p.passed = at, at, at
-	p.outs = outs
+	p.outs, p.freshOuts = outs, true
 }
+
+// behind reports whether the row does not tell what this session knows.
+func (p *part) behind() bool { return p.wrote.Less(p.w) || p.freshOuts }
 
 // hold keeps it from being consumed; it is looked at again after wait.
 func (p *part) hold(reason, why string, wait time.Duration) {
@@ -91,6 +108,11 @@ func (p *part) took(a ledger.Advance, seq int64) {
 // committed notes that records up to end have their outputs, which end at outs.
 func (p *part) committed(end ledger.Position, outs ledger.Outputs) {
 	p.w = p.w.Max(end).Max(p.passed)
+	p.raise(outs)
+}
+
+// raise moves the outputs' ends up.
+func (p *part) raise(outs ledger.Outputs) {
 	for topic, ps := range outs {
 		if p.outs[topic] == nil {
 			p.outs[topic] = map[int32]int64{}

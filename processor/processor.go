@@ -172,5 +172,6 @@ func (p *Processor) life(stop, work context.Context, i int) (opened bool, err er
 	}
 	p.cfg.Log.Info("session open", "session", i, "transactional_id", p.transactionalID(i), "max_batch_bytes", strconv.Itoa(int(limit)))
 	err = s.run(stop, work)
+	s.leave()
 	return true, c.orReplaced(stop, p.cfg.Group, p.transactionalID(i), p.cfg.Static, err)
 }

@@ -15,13 +15,14 @@ import (
 // without an error. The batch comes again at once the first time only.
 func TestAbortsWithoutAnErrorSlowDown(t *testing.T) {
 	t.Parallel()
-	s := &session{}
+	s := &session{state: &sessionState{}}
 	s.waitAfterAbort(t.Context(), nil)
 	for n := 1; n <= 2; n++ {
 		require.Equal(t, n, s.failures)
 		began := time.Now()
 		s.waitAfterAbort(t.Context(), nil)
 		require.GreaterOrEqual(t, time.Since(began), retryMin<<n/2)
+		require.False(t, s.state.failing.IsZero(), "readiness tells")
 	}
 }
 

@@ -16,7 +16,9 @@ type Status struct {
 	Held       []Held
 	Blocked    time.Duration // since when the ledger does not answer; 0: it does
 	BlockedWhy string
-	LastCommit time.Time // zero: none yet
+	LastCommit time.Time     // zero: none yet
+	Failing    time.Duration // since when transactions are not committed; 0: they are
+	FailingWhy string
 }
 
 // Held is a partition that is not consumed until something outside changes.
@@ -31,6 +33,8 @@ type sessionState struct {
 	inBatch    bool
 	silent     time.Time // since when the ledger does not answer
 	silentWhy  string
+	failing    time.Time // since when no transaction is committed
+	failingWhy string
 	lastCommit time.Time
 	parts      []partState
 }
@@ -52,7 +56,23 @@ func (st *sessionState) alive(yes bool) {
 }
 func (st *sessionState) moved()        { st.set(func() { st.turned = time.Now() }) }
 func (st *sessionState) busy(yes bool) { st.set(func() { st.inBatch = yes }) }
-func (st *sessionState) committed()    { st.set(func() { st.lastCommit = time.Now() }) }
+func (st *sessionState) committed() {
+	st.set(func() { st.lastCommit, st.failing, st.failingWhy = time.Now(), time.Time{}, "" })
+}
+
+func (st *sessionState) nothingInHand() {
+	st.set(func() { st.failing, st.failingWhy = time.Time{}, "" })
+}
+
+func (st *sessionState) notCommitting(why string) {
+	st.set(func() {
+		if st.failing.IsZero() {
+			st.failing = time.Now()
+		}
+		st.failingWhy = why
+	})
+}
+
 func (st *sessionState) ledgerAnswered() {
 	st.set(func() { st.silent, st.silentWhy = time.Time{}, "" })
 }
@@ -109,6 +129,9 @@ func (st *sessionState) addTo(out *Status, now time.Time) {
 	}
 	if !st.silent.IsZero() && now.Sub(st.silent) > out.Blocked {
 		out.Blocked, out.BlockedWhy = now.Sub(st.silent), st.silentWhy
+	}
+	if !st.failing.IsZero() && now.Sub(st.failing) > out.Failing {
+		out.Failing, out.FailingWhy = now.Sub(st.failing), st.failingWhy
 	}
 	if st.lastCommit.After(out.LastCommit) {
 		out.LastCommit = st.lastCommit

@@ -61,6 +61,7 @@ type report struct {
 	Pending    []string          `json:"waiting,omitempty"`
 	Held       []heldReport      `json:"held,omitempty"`
 	LastCommit string            `json:"lastCommit,omitempty"`
+	Failing    string            `json:"notCommitting,omitempty"`
 }
 
 type heldReport struct {
@@ -94,7 +95,10 @@ func (r *readiness) report() (report, bool) {
 	if !st.LastCommit.IsZero() {
 		out.LastCommit = st.LastCommit.UTC().Format("2006-01-02T15:04:05.000Z")
 	}
-	ready := st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
+	if st.Failing > 0 {
+		out.Failing = fmt.Sprintf("for %s (%s)", st.Failing.Round(time.Second), st.FailingWhy)
+	}
+	ready := st.Failing == 0 && st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
 	if !ready {
 		out.Status = "not ready"
 	}

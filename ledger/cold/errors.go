@@ -72,7 +72,7 @@ func kind(err error) error {
 // send all records to dead-letter.
 func namesConstraint(err error) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refused.ConstraintName != ""
+	return ok && refused.ConstraintName != "" && refused.TableName != "dedup_position"
 }
 
 // wroteNothing tells the refusals after which the same call may be made again

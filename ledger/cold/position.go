@@ -89,7 +89,7 @@ set w_epoch = case when (p.w_epoch, p.w_offset) < ($4, $5) then $4 else p.w_epoc
     w_offset = case when (p.w_epoch, p.w_offset) < ($4, $5) then $5 else p.w_offset end,
     d_epoch = case when (p.d_epoch, p.d_offset) < ($4, $5) then $4 else p.d_epoch end,
     d_offset = case when (p.d_epoch, p.d_offset) < ($4, $5) then $5 else p.d_offset end,
-    outputs = case when (p.w_epoch, p.w_offset) < ($4, $5) then $6::jsonb else p.outputs end,
+    outputs = case when (p.w_epoch, p.w_offset) <= ($4, $5) then $6::jsonb else p.outputs end,
     updated_at = clock_timestamp()
 where p.topic_id = $1 and p.partition = $2 and p.claim = $3 and p.timeline = dedup_timeline_1()
   and p.seq >= $7 and (p.d_epoch, p.d_offset) >= ($8, $9)`
