@@ -8,13 +8,14 @@ import (
 	"dedupledger/ledger"
 )
 
-// item is one polled record on its way.
+// item is one polled record on its way. Its registration and result are the
+// batch's.
 type item struct {
 	part *part
 	rec  *kgo.Record
-	reg  ledger.Registration
+	reg  *ledger.Registration
 
-	res     ledger.Result
+	res     *ledger.Result
 	verdict ledger.Verdict
 	reason  string
 }
@@ -22,11 +23,47 @@ type item struct {
 // end is the position behind the item's record.
 func (it *item) end() ledger.Position { return it.reg.Origin.Next() }
 
-// batch is what one Kafka transaction takes.
+// batch is what one Kafka transaction takes. A session has one, whose memory it
+// uses again for the next: nothing outside keeps a part of it.
 type batch struct {
-	items                         []item
+	items   []item
+	regs    []ledger.Registration // of items, in their order
+	results []ledger.Result       // likewise, once registered
+	keys    []ledger.Key          // that regs refer to
+
 	clock                         ledger.Clock // of the first registration: the earliest, so facts never outlive rows
 	polled, registered, committed time.Time
+}
+
+// reset empties the batch and makes room for n records. Room is never made
+// later, since items point into the slices.
+func (b *batch) reset(n int) {
+	items, regs, results, keys := b.items, b.regs, b.results, b.keys
+	if cap(items) < n {
+		items, regs = make([]item, 0, n), make([]ledger.Registration, 0, n)
+		results, keys = make([]ledger.Result, 0, n), make([]ledger.Key, 0, n)
+	}
+	// What the last batch referred to may be large.
+	clear(items)
+	clear(regs)
+	clear(results)
+	clear(keys)
+	*b = batch{items: items[:0], regs: regs[:0], results: results[:0], keys: keys[:0], polled: time.Now()}
+}
+
+// add takes a record, whose registration is still to be filled in.
+func (b *batch) add(p *part, rec *kgo.Record) *ledger.Registration {
+	n := len(b.items)
+	b.regs, b.results = b.regs[:n+1], b.results[:n+1]
+	b.items = append(b.items, item{part: p, rec: rec, reg: &b.regs[n], res: &b.results[n]})
+	return &b.regs[n]
+}
+
+// key keeps the one key of a registration.
+func (b *batch) key(k ledger.Key) []ledger.Key {
+	n := len(b.keys)
+	b.keys = append(b.keys, k)
+	return b.keys[n : n+1 : n+1]
 }
 
 // ends is the position behind the last record of each partition in the batch.
@@ -40,13 +77,13 @@ func (b *batch) ends() map[*part]ledger.Position {
 
 // chunk is the registration of a stretch of items, with the advance of each of
 // their partitions.
-func chunkOf(items []item) (*ledger.Chunk, []*part) {
-	c := &ledger.Chunk{Gate: ledger.GateKafka, Registrations: make([]ledger.Registration, len(items))}
+func (b *batch) chunk(from, to int) (*ledger.Chunk, []*part) {
+	items := b.items[from:to]
+	c := &ledger.Chunk{Gate: ledger.GateKafka, Registrations: b.regs[from:to:to]}
 	var parts []*part
 	index := make(map[*part]int, 4)
 	for i := range items {
 		it := &items[i]
-		c.Registrations[i] = it.reg
 		n, ok := index[it.part]
 		if !ok {
 			n = len(parts)

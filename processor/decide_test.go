@@ -70,7 +70,7 @@ func TestNarrowing(t *testing.T) {
 	items := func(p *part, offsets ...int64) []item {
 		var is []item
 		for _, o := range offsets {
-			is = append(is, item{part: p, reg: ledger.Registration{Origin: ledger.Origin{Offset: o}}})
+			is = append(is, item{part: p, reg: &ledger.Registration{Origin: ledger.Origin{Offset: o}}})
 		}
 		return is
 	}

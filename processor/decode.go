@@ -18,8 +18,8 @@ const (
 // decode makes a record's registration: scope from the record key, key and
 // hash by the flow's rule. What cannot be judged is INVALID with a closed code
 // and goes on through the same steps.
-func (s *session) decode(rec *kgo.Record, o ledger.Origin) ledger.Registration {
-	r := ledger.Registration{
+func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o ledger.Origin) {
+	*r = ledger.Registration{
 		Origin:        o,
 		Account:       ledger.UnreadableScope,
 		Bytes:         int64(len(rec.Value)),
@@ -27,9 +27,9 @@ func (s *session) decode(rec *kgo.Record, o ledger.Origin) ledger.Registration {
 		HashMode:      ledger.HashRaw,
 		SourceService: topics.SourceService(rec.Headers),
 	}
-	scope, err := topics.ParseScope(string(rec.Key))
+	scope, err := s.scope(rec.Key)
 	if err == nil {
-		r.Account = scope.String()
+		r.Account = scope.text
 	}
 	switch {
 	case recordSize(rec) > s.cfg.MaxRecord:
@@ -37,16 +37,43 @@ func (s *session) decode(rec *kgo.Record, o ledger.Origin) ledger.Registration {
 	case err != nil:
 		r.Reason = reasonScopeMalformed
 	default:
-		key, code := s.cfg.Keyer.Key(scope, rec.Value, func(name string) ([]byte, bool) {
+		key, code := s.cfg.Keyer.Key(scope.Scope, rec.Value, func(name string) ([]byte, bool) {
 			return topics.Last(rec.Headers, name)
 		})
 		if code != "" {
 			r.Reason = code
 			break
 		}
-		r.Keys = []ledger.Key{key}
+		r.Keys = b.key(key)
 	}
-	return r
+}
+
+// scoped is a scope with its text.
+type scoped struct {
+	topics.Scope
+	text string
+}
+
+// maxScopesKept bounds what a session remembers of record keys, which anybody
+// who may write to a raw topic chooses.
+const maxScopesKept = 1024
+
+// scope reads a record key. The records of a batch share few, whose text is
+// made once.
+func (s *session) scope(key []byte) (scoped, error) {
+	if known, ok := s.scopes[string(key)]; ok { // looks up without making a string
+		return known, nil
+	}
+	text := string(key)
+	scope, err := topics.ParseScope(text)
+	if err != nil {
+		return scoped{}, err //nolint:wrapcheck // only that there is one counts
+	}
+	if s.scopes == nil || len(s.scopes) >= maxScopesKept {
+		s.scopes = make(map[string]scoped)
+	}
+	s.scopes[text] = scoped{scope, text}
+	return s.scopes[text], nil
 }
 
 // recordSize is what the record weighs uncompressed: key, value and headers.

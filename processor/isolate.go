@@ -70,7 +70,7 @@ func (s *session) isolate(ctx context.Context, b *batch, cause error) error {
 	r := s.rejected[it.reg.Origin]
 	switch {
 	case it.verdict != ledger.Invalid:
-		if err := s.cfg.Ledger.Registrar.Reject(ctx, it.part.claim, &it.reg, reasonOutputRejected); err != nil {
+		if err := s.cfg.Ledger.Registrar.Reject(ctx, it.part.claim, it.reg, reasonOutputRejected); err != nil {
 			s.afterFailure(ctx, "closing the row of a refused record", err)
 			return fatalOnly(err)
 		}
@@ -109,7 +109,7 @@ func (s *session) forgetFact(b *batch, it *item) {
 	if it.verdict != ledger.New {
 		return
 	}
-	facts := ledger.FactsOf([]ledger.Registration{it.reg}, []ledger.Result{it.res})
+	facts := ledger.FactsOf([]ledger.Registration{*it.reg}, []ledger.Result{*it.res})
 	for i := range facts {
 		facts[i].Closed, facts[i].Inserted = true, false
 	}

@@ -17,11 +17,10 @@ const reasonLedgerRejected = "ledger.rejected"
 func (s *session) register(ctx context.Context, b *batch) error {
 	size := min(s.cfg.ChunkRecords, ledger.MaxChunk)
 	for from := 0; from < len(b.items); from += size {
-		items := b.items[from:min(from+size, len(b.items))]
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.registerChunk(ctx, b, items); err != nil {
+		if err := s.registerChunk(ctx, b, from, min(from+size, len(b.items))); err != nil {
 			return err
 		}
 	}
@@ -31,8 +30,9 @@ func (s *session) register(ctx context.Context, b *batch) error {
 // registerChunk halves a chunk that holds data the ledger rejects, until the
 // single record is found; that one is registered as INVALID instead. A
 // rejected statement has written nothing, so its halves start clean.
-func (s *session) registerChunk(ctx context.Context, b *batch, items []item) error {
-	c, parts := chunkOf(items)
+func (s *session) registerChunk(ctx context.Context, b *batch, from, to int) error {
+	items := b.items[from:to]
+	c, parts := b.chunk(from, to)
 	began := time.Now()
 	a, err := s.cfg.Ledger.Registrar.Register(ctx, c)
 	switch {
@@ -40,16 +40,16 @@ func (s *session) registerChunk(ctx context.Context, b *batch, items []item) err
 	case !errors.Is(err, ledger.ErrRejected):
 		return err
 	case len(items) > 1:
-		half := len(items) / 2
-		if err := s.registerChunk(ctx, b, items[:half]); err != nil {
+		half := from + len(items)/2
+		if err := s.registerChunk(ctx, b, from, half); err != nil {
 			return err
 		}
-		return s.registerChunk(ctx, b, items[half:])
+		return s.registerChunk(ctx, b, half, to)
 	case len(items[0].reg.Keys) > 0 || items[0].reg.SourceService != "":
 		s.log.Warn("the ledger rejected a record; it goes to dead-letter", "place", s.placeOf(&items[0]), "error", err)
-		reg := &items[0].reg
+		reg := items[0].reg
 		reg.Keys, reg.Reason, reg.SourceService = nil, reasonLedgerRejected, ""
-		return s.registerChunk(ctx, b, items)
+		return s.registerChunk(ctx, b, from, to)
 	default:
 		return err
 	}
@@ -59,10 +59,10 @@ func (s *session) registerChunk(ctx context.Context, b *batch, items []item) err
 	for i, p := range parts {
 		p.took(c.Advances[i], a.Seqs[i])
 	}
+	copy(b.results[from:to], a.Results)
 	for i := range items {
 		it := &items[i]
-		it.res = a.Results[i]
-		it.verdict, it.reason = decide(&it.reg, &it.res)
+		it.verdict, it.reason = decide(it.reg, it.res)
 	}
 	s.applyRejections(items)
 	return nil
