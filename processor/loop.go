@@ -20,6 +20,7 @@ const (
 	settlingPoll = 50 * time.Millisecond  // likewise while partitions wait for the rule
 	retryMin     = 100 * time.Millisecond
 	retryMax     = 5 * time.Second
+	raiseEvery   = time.Hour // far below any retention of outputs
 )
 
 // session is one loop with its own client, group member and transactional id.
@@ -45,7 +46,8 @@ type session struct {
 
 	rejected map[ledger.Origin]rejection // records an output refused, until they are committed
 	narrow   narrowing
-	failures int // consecutive, for the back-off
+	failures int       // consecutive, for the back-off
+	raised   time.Time // when the outputs' ends were last read
 }
 
 // run is one life of a session: until stop, or an error that wants the session
@@ -131,6 +133,14 @@ func (s *session) forget(w place) {
 		s.m.behind(w, 0)
 		delete(s.parts, w)
 	}
+}
+
+// leave drops the series of what this session had: another may have it next.
+func (s *session) leave() {
+	for w := range s.parts {
+		s.forget(w)
+	}
+	s.m.partitions(s.index, s.parts)
 }
 
 // resync applies the position rule to every partition that was running: after
@@ -285,9 +295,12 @@ func (s *session) waitAfterAbort(ctx context.Context, err error) {
 		s.failures++
 		return
 	}
+	why := "the transaction was aborted"
 	if err != nil {
+		why = err.Error()
 		s.log.Warn("a transaction was not committed; the batch comes again", "error", err)
 	}
+	s.state.notCommitting(why)
 	s.backOff(ctx)
 }
 
@@ -338,10 +351,41 @@ func (s *session) idle(work context.Context) error {
 			p.w = p.w.Max(p.passed) // nothing read is uncommitted now
 		}
 	}
+	if !s.anyPending() {
+		s.state.nothingInHand()
+	}
+	s.raiseOutputs(work)
 	if err := s.proc.names.catchUp(work, s.kafka.adm, s.cfg.Router); err != nil {
 		s.log.Debug("names of raw topics were not read", "error", err)
 	}
 	return s.flush(work, false)
+}
+
+// raiseOutputs takes the present ends of all outputs now and then. Nothing is in
+// hand, so whatever comes from here later lies behind them.
+func (s *session) raiseOutputs(ctx context.Context) {
+	if time.Since(s.raised) < raiseEvery {
+		return
+	}
+	s.raised = time.Now()
+	var ps []*part
+	for _, p := range s.parts {
+		if p.phase == running {
+			ps = append(ps, p)
+		}
+	}
+	if len(ps) == 0 {
+		return
+	}
+	ends, err := s.outputEnds(ctx, ps)
+	if err != nil {
+		s.log.Debug("ends of outputs were not read", "error", err)
+		return
+	}
+	for _, p := range ps {
+		p.raise(ends.of(p))
+		p.freshOuts = true
+	}
 }
 
 // flush writes W of the partitions where the row is behind. A refusal means
@@ -350,7 +394,7 @@ func (s *session) idle(work context.Context) error {
 func (s *session) flush(ctx context.Context, last bool) error {
 	var as []ledger.Advance
 	for _, p := range s.parts {
-		if p.phase == running && p.wrote.Less(p.w) {
+		if p.phase == running && p.behind() {
 			as = append(as, p.advance(p.d))
 		}
 	}
