@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/plugin/kprom"
 	"github.com/twmb/franz-go/plugin/kslog"
 
 	"dedupledger/ledger"
@@ -101,6 +102,9 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 		kgo.OnPartitionsRevoked(c.onRevoked),
 		kgo.OnPartitionsLost(c.onLost),
 	}
+	// One set of kafka_* metrics per client: it goes when the client closes, so
+	// a rebuilt session can register its own.
+	opts = append(opts, kgo.WithHooks(kprom.NewMetrics("kafka", kprom.Registerer(p.cfg.Registry), kprom.WithClientLabel())))
 	if p.cfg.Static {
 		opts = append(opts, kgo.InstanceID(id))
 	}
