@@ -1,9 +1,6 @@
 package rules
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
 // generation is how many scopes one generation of the cache holds.
 const generation = 4096
@@ -18,20 +15,20 @@ type cache struct {
 }
 
 // get answers from memory or asks find. Two callers may find the same at once;
-// the answers are equal.
-func (c *cache) get(scope string, find func(string) *Flow) *Flow {
+// the answers are equal. It takes bytes, so that a scope that was met before is
+// found without making its text.
+func (c *cache) get(bytes []byte, find func(string) *Flow) *Flow {
 	c.mu.RLock()
-	f, young := c.young[scope]
+	f, young := c.young[string(bytes)]
 	old := false
 	if !young {
-		f, old = c.old[scope]
+		f, old = c.old[string(bytes)]
 	}
 	c.mu.RUnlock()
 	if young {
 		return f
 	}
-	// The caller's text may be part of a record; keeping it would keep all of it.
-	scope = strings.Clone(scope)
+	scope := string(bytes)
 	if !old {
 		f = find(scope)
 	}

@@ -18,7 +18,9 @@ func NewKeyer(s *Set) Keyer { return Keyer{set: s} }
 // Key runs the flow's chain and returns the key in its ledger scope with its
 // window, or a closed code. header gives the last value of a header by name.
 func (k Keyer) Key(s topics.Scope, value []byte, header func(name string) ([]byte, bool)) (ledger.Key, string) {
-	flow, known := k.set.Flow(s.String())
+	var text [longestScope]byte
+	scope := append(append(append(text[:0], s.Tenant...), ':'), s.Flow...)
+	flow, known := k.set.flowOf(scope)
 	if !known {
 		return ledger.Key{}, FlowUnknown
 	}

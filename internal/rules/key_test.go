@@ -51,3 +51,14 @@ func TestKeyer(t *testing.T) {
 		require.Equal(t, c.key, key)
 	}
 }
+
+func BenchmarkKey(b *testing.B) {
+	set, err := rules.New(nil, true)
+	require.NoError(b, err)
+	keyer, scope, value := rules.NewKeyer(set), topics.Scope{Tenant: "acme", Flow: "edifact"}, []byte(interchange)
+	none := func(string) ([]byte, bool) { return nil, false }
+	b.ReportAllocs()
+	for b.Loop() {
+		keyer.Key(scope, value, none)
+	}
+}

@@ -92,6 +92,14 @@ func (s *Set) Windows() (shortest, longest Setting[time.Duration]) {
 // no flow known. An unknown one is INVALID flow.unknown. The answer is kept for
 // the scopes met last.
 func (s *Set) Flow(scope string) (*Flow, bool) {
+	var text [longestScope]byte
+	return s.flowOf(append(text[:0], scope...))
+}
+
+// longestScope is that of two parts of 40 bytes and a colon.
+const longestScope = 81
+
+func (s *Set) flowOf(scope []byte) (*Flow, bool) {
 	f := s.flows.get(scope, s.resolve)
 	return f, f != nil
 }
