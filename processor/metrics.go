@@ -100,19 +100,55 @@ func (m *metrics) belowCommitted(topic string) { m.belowTotal.WithLabelValues(to
 func (m *metrics) learned(topic string, n int) { m.learnedTotal.WithLabelValues(topic).Add(float64(n)) }
 func (m *metrics) rebuilt(reason string)       { m.rebuilds.WithLabelValues(reason).Inc() }
 
+// verdicts are counts by verdict.
+type verdicts [ledger.Invalid + 1]int
+
+func (c *verdicts) each(do func(v ledger.Verdict, n float64)) {
+	for v := ledger.New; v <= ledger.Invalid; v++ {
+		if c[v] > 0 {
+			do(v, float64(c[v]))
+		}
+	}
+}
+
+// accounts counts the batch by account. Records of one come in a row, as a
+// rule, so the map is seldom asked.
+func (b *batch) accounts() map[string]*verdicts {
+	all := make(map[string]*verdicts, 8)
+	var of *verdicts
+	for i := range b.items {
+		account := b.items[i].reg.Account
+		if i == 0 || account != b.items[i-1].reg.Account {
+			if of = all[account]; of == nil {
+				of = new(verdicts)
+				all[account] = of
+			}
+		}
+		of[b.items[i].verdict]++
+	}
+	return all
+}
+
 // committed counts a batch, only now: redeliveries would count twice.
 func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {
-	var bytes [ledger.Invalid + 1]int
+	var bytes, counts verdicts
+	var endToEnd prometheus.Observer
 	for i := range b.items {
 		it := &b.items[i]
-		m.messages.WithLabelValues(it.verdict.String()).Inc()
-		m.scope(it.reg.Account, it.verdict)
+		counts[it.verdict]++
 		if it.verdict == ledger.Invalid {
 			m.invalid.WithLabelValues(it.reason).Inc()
 		}
 		bytes[it.verdict] += len(outs[i].Value)
 		bytes[0] += len(it.rec.Value)
-		m.endToEnd.WithLabelValues(it.rec.Topic).Observe(max(0, b.committed.Sub(it.rec.Timestamp).Seconds()))
+		if i == 0 || it.rec.Topic != b.items[i-1].rec.Topic {
+			endToEnd = m.endToEnd.WithLabelValues(it.rec.Topic)
+		}
+		endToEnd.Observe(max(0, b.committed.Sub(it.rec.Timestamp).Seconds()))
+	}
+	counts.each(func(v ledger.Verdict, n float64) { m.messages.WithLabelValues(v.String()).Add(n) })
+	for account, of := range b.accounts() {
+		m.scope(account, of)
 	}
 	m.bytes.WithLabelValues("in").Add(float64(bytes[0]))
 	m.bytes.WithLabelValues("clean").Add(float64(bytes[ledger.New]))
@@ -122,7 +158,7 @@ func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {
 }
 
 // scope bounds the label pairs.
-func (m *metrics) scope(account string, v ledger.Verdict) {
+func (m *metrics) scope(account string, counts *verdicts) {
 	tenant, flow := "other", "other"
 	m.mu.Lock()
 	if m.scopes[account] || len(m.scopes) < maxScopes {
@@ -134,7 +170,9 @@ func (m *metrics) scope(account string, v ledger.Verdict) {
 		}
 	}
 	m.mu.Unlock()
-	m.scopeMessages.WithLabelValues(tenant, flow, v.String()).Inc()
+	counts.each(func(v ledger.Verdict, n float64) {
+		m.scopeMessages.WithLabelValues(tenant, flow, v.String()).Add(n)
+	})
 }
 
 // behind shows what is left to learn; nothing drops the series.
