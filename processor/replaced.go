@@ -15,15 +15,17 @@ var ErrReplaced = errors.New("another process has the same processor.slot and ha
 
 // How long a fenced session looks for who fenced it, and how often.
 const (
-	replacedWait = 3 * time.Second
+	replacedWait = 5 * time.Second
 	replacedTick = 100 * time.Millisecond
 )
 
-// isFenced tells that the producer's epoch is not the newest. Either the
-// transaction timed out, and nobody else is there (KIP-588), or a younger
-// process has the same transactional id.
-func isFenced(err error) bool {
-	return errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch)
+// maybeFenced tells that the transaction is not ours any more. Either it timed
+// out, and nobody else is there (KIP-588), or a younger process has the same
+// transactional id. A commit that meets the younger one's abort hears
+// INVALID_TXN_STATE.
+func maybeFenced(err error) bool {
+	return errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch) ||
+		errors.Is(err, kerr.InvalidTxnState) || errors.Is(err, kerr.InvalidProducerIDMapping)
 }
 
 // orReplaced makes a fencing by another process final. A rebuild would take the
@@ -34,7 +36,7 @@ func (c *client) orReplaced(ctx context.Context, group, instance string, static 
 	if errors.Is(err, kerr.FencedInstanceID) {
 		return fmt.Errorf("%w: %w", ErrReplaced, err)
 	}
-	if !static || !isFenced(err) {
+	if !static || !maybeFenced(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, replacedWait)
