@@ -102,7 +102,7 @@ func (s *stage) close() error {
 		errs = append(errs, s.services.Close())
 	}
 	if s.dir != "" {
-		errs = append(errs, os.RemoveAll(s.dir)) //nolint:gosec // a folder of our own
+		errs = append(errs, os.RemoveAll(s.dir))
 	}
 	return errors.Join(errs...)
 }

@@ -1,7 +1,6 @@
 package processor
 
 import (
-	"io"
 	"log/slog"
 	"testing"
 
@@ -18,7 +17,7 @@ func TestLibraryLog(t *testing.T) {
 		slog.LevelWarn:  kgo.LogLevelWarn,
 		slog.LevelError: kgo.LogLevelError,
 	} {
-		log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: level}))
+		log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
 		require.Equal(t, want, libraryLog{kslog.New(log)}.Level(), level)
 	}
 }
