@@ -96,7 +96,7 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 		kgo.AlwaysRetryEOF(),
 		kgo.ProducerLinger(0),
 		kgo.ProducerBatchMaxBytes(maxBatch),
-		kgo.ProducerBatchCompression(compression(p.cfg.Compression)),
+		compression(p.cfg.Compression),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.OnPartitionsAssigned(c.onAssigned),
 		kgo.OnPartitionsRevoked(c.onRevoked),
@@ -111,16 +111,16 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 	return append(opts, p.cfg.ClientOptions...)
 }
 
-func compression(name string) kgo.CompressionCodec {
+func compression(name string) kgo.Opt {
 	switch name {
 	case "none":
-		return kgo.NoCompression()
+		return kgo.ProducerBatchCompression(kgo.NoCompression())
 	case "snappy":
-		return kgo.SnappyCompression()
+		return kgo.ProducerBatchCompression(kgo.SnappyCompression())
 	case "zstd":
-		return kgo.ZstdCompression()
+		return kgo.ProducerBatchCompression(kgo.ZstdCompression())
 	default:
-		return kgo.Lz4Compression()
+		return kgo.WithCompressor(newLZ4())
 	}
 }
 
