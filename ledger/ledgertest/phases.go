@@ -16,7 +16,16 @@ import (
 func (l Load) sequential(ctx context.Context, under Ledger, h *history) (int, error) {
 	s := l.session(under, h, 1, 4)
 	s.also = newFollower()
-	return s.run(ctx, l.Sequential)
+	n, err := s.run(ctx, l.Sequential)
+	if err != nil {
+		return n, err
+	}
+	accounts, err := under.Accounts(ctx)
+	if err != nil {
+		return n, fmt.Errorf("read the accounts: %w", err)
+	}
+	s.also.compareAccounts(h, accounts)
+	return n, nil
 }
 
 // race is several writers, each with partitions of its own and all with the same
@@ -88,6 +97,7 @@ func newFollower() *follower {
 	f := &follower{}
 	f.ref = NewReference(func() time.Time { return f.now })
 	f.ref.gates[apiScope] = ledger.GateAPI
+	f.ref.count(apiScope, ledger.New, 1) // feedByAPI
 	return f
 }
 
@@ -129,9 +139,23 @@ func (f *follower) compare(ctx context.Context, h *history, c *ledger.Chunk, a *
 	}
 }
 
+// compareAccounts is exact, corrections included: a single session leaves no
+// doubt about which row a record met, and when. An account at zero is none.
+func (f *follower) compareAccounts(h *history, got Accounts) {
+	for account, want := range f.ref.accounts {
+		for _, v := range []ledger.Verdict{ledger.New, ledger.Seen, ledger.Drift, ledger.Invalid} {
+			if got[account][v] != want[v] {
+				h.wrong("account %s counts %v, by the reference %v", account, got[account], want)
+				break
+			}
+		}
+	}
+}
+
 // sameResult leaves out what a redelivery may be told otherwise: how many
 // repeats there are by now.
 func sameResult(a, b *ledger.Result, fresh bool) bool {
 	return a.Entry.Scope == b.Entry.Scope && a.Entry.Key == b.Entry.Key && sameRow(&a.Entry, &b.Entry) &&
-		a.Inserted == b.Inserted && a.Refused == b.Refused && (!fresh || a.Repeat == b.Repeat)
+		a.Inserted == b.Inserted && a.Refused == b.Refused &&
+		(!fresh || a.Repeat == b.Repeat && a.Entry.DriftCount == b.Entry.DriftCount)
 }

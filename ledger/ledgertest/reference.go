@@ -22,12 +22,12 @@ type Reference struct {
 	gates     map[string]ledger.Gate            // by ledger scope
 	rows      map[[2]string]*ledger.Entry       // by scope and key: the latest; live or expired
 	positions map[ledger.Partition]*refPosition //
-	sightings map[ledger.Origin]*refSighting    // of counted repeats, by their own origin
+	counted   map[ledger.Origin]*refCounted     // makers of rows, and repeats that have a sighting
 	accounts  Accounts
 }
 
-// refSighting is what a repeat was counted as, and of which row.
-type refSighting struct {
+// refCounted is what a record was counted as, and with which row.
+type refCounted struct {
 	verdict ledger.Verdict
 	first   time.Time
 }
@@ -48,7 +48,7 @@ func NewReference(clock func() time.Time) *Reference {
 		gates:     map[string]ledger.Gate{},
 		rows:      map[[2]string]*ledger.Entry{},
 		positions: map[ledger.Partition]*refPosition{},
-		sightings: map[ledger.Origin]*refSighting{},
+		counted:   map[ledger.Origin]*refCounted{},
 		accounts:  Accounts{},
 	}
 }
@@ -121,17 +121,25 @@ func (r *Reference) register(gate ledger.Gate, reg *ledger.Registration, now tim
 		out.Inserted = true
 	}
 	v, _ := ledger.Judge(reg, row)
-	if fresh && v != ledger.New {
-		out.Repeat = repeat(row, v)
-		if out.Repeat <= keepPerRow {
-			r.sightings[reg.Origin] = &refSighting{v, row.FirstSeenAt}
-		}
-	}
-	if !fresh {
+	if fresh {
+		out.Repeat = r.first(reg, row, v)
+	} else {
 		r.correct(reg, row, v)
 	}
 	out.Entry = *row
 	return v
+}
+
+// first is a record's first registration; the answer is Result.Repeat.
+func (r *Reference) first(reg *ledger.Registration, row *ledger.Entry, v ledger.Verdict) int64 {
+	var n int64
+	if v != ledger.New {
+		n = repeat(row, v)
+	}
+	if n <= keepPerRow {
+		r.counted[reg.Origin] = &refCounted{v, row.FirstSeenAt}
+	}
+	return n
 }
 
 func repeat(row *ledger.Entry, v ledger.Verdict) int64 {
@@ -142,23 +150,22 @@ func repeat(row *ledger.Entry, v ledger.Verdict) int64 {
 	return row.RetryCount
 }
 
-// correct is for the redelivery of a repeat that meets another row than it was
-// counted with, because that one has expired or was closed: its sighting moves
-// to the row it meets now, and its account with it, so that verdicts and
-// accounts go on agreeing.
+// correct is for a redelivery that meets another row than the record was counted
+// with, because that one has expired or was closed. Its account moves, so that
+// verdicts and accounts go on agreeing. If it is a repeat now, it is one more of
+// the row it meets, whatever it was before: its own row may have ended, another
+// record have made the next one, and the old owner come again behind that.
 func (r *Reference) correct(reg *ledger.Registration, row *ledger.Entry, v ledger.Verdict) {
-	s := r.sightings[reg.Origin]
+	s := r.counted[reg.Origin]
 	if s == nil || s.first.Equal(row.FirstSeenAt) {
 		return
 	}
 	r.count(reg.Account, s.verdict, -1)
 	r.count(reg.Account, v, 1)
-	if v == ledger.New {
-		delete(r.sightings, reg.Origin)
-		return
-	}
 	s.verdict, s.first = v, row.FirstSeenAt
-	repeat(row, v)
+	if v != ledger.New {
+		repeat(row, v)
+	}
 }
 
 func (r *Reference) count(account string, v ledger.Verdict, n int64) {
