@@ -35,7 +35,6 @@ create type dedup_repeat_1 as (
     hit     integer,  -- index of the row met; 0: the head makes it in this call
     fresh   boolean,  -- at or above the old D: not counted before
     adds    boolean,  -- adds to the row's counters
-    ordinal bigint,   -- among the fresh repeats of its head
     status  text,     -- NEW: the row's origin is its own
     reason  text
 );
@@ -269,14 +268,13 @@ begin
     -- Every line that met a row, repeats an earlier line or is INVALID, judged
     -- as ledger.Judge does.
     if v_invalid or v_copies or cardinality(v_hits) > 0 then
-        select array_agg(row(z.i, z.head, z.hit, z.fresh, z.adds, z.ordinal, z.status,
+        select array_agg(row(z.i, z.head, z.hit, z.fresh, z.adds, z.status,
                              case z.status when 'INVALID' then z.invalid_reason
                                  when 'DRIFT' then case when z.mode <> 'raw' then 'hash.' || z.mode end
                                  when 'SEEN' then case when not z.same and z.mode <> z.row_mode then 'hash.not_comparable' end
                              end)::dedup_repeat_1 order by z.i)
         into v_repeats
-        from (select j.*, j.fresh and j.status in ('SEEN', 'DRIFT') as adds,
-                     count(*) filter (where j.fresh and j.status in ('SEEN', 'DRIFT')) over (partition by j.head order by j.i) as ordinal
+        from (select j.*, j.fresh and j.status in ('SEEN', 'DRIFT') as adds
         from (select y.*,
                      case when y.head is null then 'INVALID'
                           when y.own then 'NEW'
@@ -356,7 +354,7 @@ begin
                    case when (v_repeats[x.rep]).hit > 0 then (v_hits[(v_repeats[x.rep]).hit]).first_seen_at else at end as row_first_seen_at
             from (select r.line as i, r.rep::integer as rep, l_h[r.line] as h, l_key[r.line] as key, p_scopes[l_scope[r.line]] as scope,
                          l_epoch[r.line] as epoch, l_offset[r.line] as o, a_partition[l_advance[r.line]] as partition, a_topic[l_advance[r.line]] as topic
-                  from unnest(v_repeats) with ordinality r(line, head, hit, fresh, adds, ordinal, status, reason, rep)
+                  from unnest(v_repeats) with ordinality r(line, head, hit, fresh, adds, status, reason, rep)
                   where not r.fresh and not r.adds and r.status in ('SEEN', 'DRIFT')) x,
                  lateral (select min(d.first_seen_at) as first_seen_at from dedup_ledger d
                           where d.h = x.h and d.key = x.key and d.scope = x.scope
@@ -415,6 +413,8 @@ begin
                     from unnest(v_repeats) r where r.hit > 0 and r.adds group by r.hit) r) x
         where l.ctid = x.place and l.first_seen_at = x.first_seen_at;
 
+        -- The bound counts corrected lines of this chunk too: their sightings are
+        -- the row's by now.
         insert into dedup_sighting (seen_at, row_first_seen_at, origin_offset, origin_partition, origin_epoch, origin_gate, origin_topic,
                                     scope, key, status, state, reason, payload_sha256, source_service, flow, origin_client, origin_attempt)
         select at, case when r.status <> 'INVALID' then case when r.hit > 0 then (v_hits[r.hit]).first_seen_at else at end end,
@@ -422,7 +422,7 @@ begin
                coalesce(p_scopes[l_scope[r.line]], p_accounts[l_account[r.line]]), l_key[r.line],
                r.status, case when r.status <> 'SEEN' then 'open' end, r.reason, l_payload[r.line], l_source[r.line],
                split_part(p_accounts[l_account[r.line]], ':', 2), l_client[r.line], l_attempt[r.line]
-        from unnest(v_repeats) r
+        from (select x.*, count(*) filter (where x.adds) over (partition by x.head order by x.line) as ordinal from unnest(v_repeats) x) r
         where r.fresh and (r.status = 'INVALID'
               or r.status in ('SEEN', 'DRIFT') and r.ordinal + case when r.hit > 0 then (v_hits[r.hit]).retry_count else 0 end <= p_keep);
     end if;

@@ -1,0 +1,46 @@
+package cold_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"dedupledger/ledger/cold"
+)
+
+// A chunk is decided and not committed; its window ends; a record of another
+// partition makes the next row; then the chunk comes again, with fresh records
+// behind it. All of it repeats the new row: the record that was NEW, the one that
+// was SEEN of the old row, and the fresh ones, numbered in their order. Each
+// record stays counted once, and the row has no more sightings than are kept.
+func TestRedeliveredBehindTheEndOfAWindow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.l = b.open(cold.Config{KeepPerKey: 3})
+	s, other := b.session(1, 0), b.session(1, 1)
+	old := []rec{{offset: 0, key: "k", payload: "a"}, {offset: 1, key: "k", payload: "a"}}
+	require.Equal(t, []string{"NEW", "SEEN"}, s.run(old...))
+	b.exec(`update dedup_ledger set first_seen_at = first_seen_at - interval '1 hour', expires_at = clock_timestamp();
+		update dedup_sighting set row_first_seen_at = (select first_seen_at from dedup_ledger)`)
+	require.Equal(t, []string{"NEW"}, other.run(rec{offset: 0, key: "k", payload: "b"}))
+
+	again := slices.Concat(old, []rec{
+		{offset: 2, key: "k", payload: "a"}, {offset: 3, key: "k", payload: "b"}, {offset: 4, key: "k", payload: "b"},
+	})
+	s = s.take()
+	a := s.register(again...)
+	require.Equal(t, []string{"DRIFT", "DRIFT", "DRIFT", "SEEN", "SEEN"}, s.verdicts(a, again...))
+	for i := range again {
+		require.Equal(t, int64(i+1), a.Results[i].Repeat)
+	}
+	for range 2 { // and once more: nothing moves
+		require.Equal(t, "1/0 5/3", b.counters("k"))
+		require.Equal(t, "t1:as2 DRIFT 3, t1:as2 NEW 1, t1:as2 SEEN 2", b.hours())
+		require.Equal(t, "0 DRIFT, 1 DRIFT, 2 DRIFT", b.one(`select string_agg(origin_offset || ' ' || status, ', ' order by origin_offset)
+			from dedup_sighting where row_first_seen_at = (select max(first_seen_at) from dedup_ledger)`))
+		s = s.take()
+		s.run(again...)
+	}
+	require.Equal(t, "3", b.one(`select count(*) from dedup_sighting`))
+}
