@@ -44,7 +44,7 @@ func TestAPositionWithoutAKnownEpochIsRefused(t *testing.T) {
 	b := setup(t)
 	key := ledger.PositionKey{Partition: ledger.Partition{Topic: ledger.TopicID{9}}, Topic: "raw", Group: "dedup"}
 	_, err := b.l.OpenPosition(t.Context(), key, ledger.NewClaim(), ledger.Position{Epoch: -1}, nil)
-	require.ErrorIs(t, err, ledger.ErrRejected)
+	require.ErrorIs(t, err, ledger.ErrUnavailable)
 }
 
 // Each case leaves the row other than the session believes.
