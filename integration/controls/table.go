@@ -1,0 +1,111 @@
+package main
+
+// control is one way to break the product.
+type control struct {
+	name    string
+	file    string // relative to the module
+	changes []change
+	test    string // of go test -run: the test that catches it
+	in      string // package of the test
+	says    string // regular expression: what the test says then
+}
+
+// change replaces a text that is in the file exactly once.
+type change struct{ old, new string }
+
+const (
+	integration = "./integration"
+	cold        = "./ledger/cold"
+)
+
+var controls = []control{
+	{
+		name: `the origin rule replaced by a "seen" flag`,
+		file: "processor/decide.go",
+		changes: []change{{
+			`	return ledger.Judge(r, &res.Entry)`,
+			`	v, reason := ledger.Judge(r, &res.Entry)
+	if v == ledger.New && !res.Inserted {
+		v = ledger.Seen
+	}
+	return v, reason`,
+		}},
+		in: integration, test: "TestInABatch/killed,_registered", says: `law 3: no copy of`,
+	},
+	{
+		name: "offsets committed outside the transaction",
+		file: "processor/session.go",
+		changes: []change{
+			{
+				`	first := kgo.AbortingFirstErrPromise(c.gts.Client())`,
+				`	outside := kgo.PreCommitFnContext(bg, func(req *kmsg.OffsetCommitRequest) error {
+		for _, t := range req.Topics {
+			for i := range t.Partitions {
+				if m, ok := marks[place{t.Topic, t.Partitions[i].Partition}]; ok {
+					p := &t.Partitions[i]
+					p.Offset, p.LeaderEpoch, p.Metadata = m.end.Offset, m.end.Epoch, kmsg.StringPtr(m.metadata)
+				}
+			}
+		}
+		return nil
+	})
+	c.gts.Client().CommitOffsetsSync(outside, c.gts.Client().UncommittedOffsets(), nil)
+	first := kgo.AbortingFirstErrPromise(c.gts.Client())`,
+			},
+			{`stamp(req, marks)`, `stamp(req, nil)`},
+		},
+		in: integration, test: "TestInABatch/killed,_produced", says: `law 1: .* has 0 outputs`,
+	},
+	{
+		name:    "look-back without the scope lock",
+		file:    "migrations/sql/00003_register.sql",
+		changes: []change{{`for no key update /* the scope lock */`, ``}},
+		in:      cold, test: "TestRacingWriters", says: `are both NEW|was NEW and is \w+`,
+	},
+	{
+		name: "a fact in Redis trusted for a verdict",
+		file: "ledger/tiers.go",
+		changes: []change{{
+			`	t.cfg.Observe(TierCold, time.Since(start), err)
+	return answer, err`,
+			`	t.cfg.Observe(TierCold, time.Since(start), err)
+	if err == nil && t.cfg.Hot != nil {
+		facts := FactsOf(chunk.Registrations, answer.Results)
+		told, _ := t.cfg.Hot.Remember(ctx, Clock{Postgres: answer.Now, Local: start}, facts)
+		for i := range answer.Results {
+			for _, w := range told {
+				if r := &answer.Results[i]; r.Entry.Origin == w.Fact.Origin {
+					r.Entry.Origin, r.Entry.FirstSeenAt, r.Inserted = w.Was, w.WasSeen, false
+				}
+			}
+		}
+	}
+	return answer, err`,
+		}},
+		in: integration, test: "TestRowDeletedWhileItsFactLives", says: `one key is in clean twice`,
+	},
+	{
+		name:    "(false, nil) is an abort",
+		file:    "processor/loop.go",
+		changes: []change{{`		s.resync("a transaction did not report its commit")`, ``}},
+		in:      integration, test: "TestCommitAnsweredWithAnError", says: `law 1: .* has 2 outputs`,
+	},
+	{
+		name:    "the claim not checked",
+		file:    "migrations/sql/00003_register.sql",
+		changes: []change{{`p.claim <> i.claim or p.timeline`, `p.timeline`}},
+		in:      integration, test: "TestZombieBehindItsPoll", says: `the copy after the window`,
+	},
+	{
+		name:    "D and seq not compared with the marker",
+		file:    "processor/position.go",
+		changes: []change{{`if row.D.Less(g.at) || row.Seq < g.seq {`, `if false {`}},
+		in:      integration, test: "TestPostgresPutBackBetween/stopped", says: `law 2: .* are both in clean`,
+	},
+	{
+		name:    "an offset that another tool set is obeyed",
+		file:    "processor/position.go",
+		changes: []change{{`return start{kind: startVerify, from: row.W}`, `return start{kind: startAt, at: g.at}`}},
+		in:      integration, test: "TestResetAfterStop/beyond", says: `law 1: .* has 0 outputs`,
+	},
+}
