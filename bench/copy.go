@@ -89,7 +89,7 @@ func (c *copier) options(i int) []kgo.Opt {
 		kgo.TransactionTimeout(60 * time.Second), kgo.RebalanceTimeout(30 * time.Second), kgo.SessionTimeout(10 * time.Second),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.ConsumeTopics(c.from),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchMaxBytes(16 << 20), kgo.FetchMaxPartitionBytes(1 << 20), kgo.FetchMaxWait(250 * time.Millisecond),
+		kgo.FetchMaxBytes(16 << 20), kgo.FetchMaxPartitionBytes(512 << 10), kgo.FetchMaxWait(250 * time.Millisecond),
 		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.Lz4Compression()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	}

@@ -90,7 +90,7 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 		// What is fetched waits decompressed: with a backlog on all partitions
 		// this, and not FetchMax, is what a session's memory goes by. A larger
 		// record still comes, alone (KIP-74).
-		kgo.FetchMaxPartitionBytes(min(p.cfg.FetchMax, 1<<20)),
+		kgo.FetchMaxPartitionBytes(min(p.cfg.FetchMax, 512<<10)),
 		kgo.FetchMaxWait(250 * time.Millisecond),
 		kgo.MetadataMaxAge(30 * time.Second),
 		kgo.AlwaysRetryEOF(),
