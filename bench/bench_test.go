@@ -91,7 +91,7 @@ func measured() *report {
 		r.Runs = append(r.Runs, run{
 			titleFilter:      {PerSecond: 10_000 * x, CPU: 30, Peak: 150, Resident: []float64{100, 110, 120, 125}},
 			titleRegister(1): {PerSecond: 20_000 * x},
-			titleRegister(4): {PerSecond: 20_000 * x},
+			titleRegister(4): {PerSecond: 40_000 * x},
 			titleInsert:      {PerSecond: 30_000 * x},
 		})
 	}
@@ -106,7 +106,8 @@ func TestReport(t *testing.T) {
 		`filter, msg/s +10000 +30000 +20000 +median +20000 +≥ 20000 met`,
 		`filter, µs CPU/msg .*median +30.0 +≤ 20 MISSED`,
 		`filter, RSS at 100 % / at 25 % .*median +1.25`,
-		`filter / register, 4 connections .*median +0.50 +≥ 0.5 met`,
+		`filter / register, 1 connection .*median +0.50 +≥ 0.5 met`,
+		`filter / register, 4 connections .*median +0.25`,
 		`register / insert, 1 connection .*median +0.67 +≥ 0.5 met`,
 		`run 3: MB RSS at 25/50/75/100 %: 100/110/120/125`,
 		`9.5 % resends, 12 partitions, 8 scopes; 4 sessions`,
