@@ -32,13 +32,13 @@ func newKey(p *program) *cobra.Command {
 		Use:   "key [flags] FILE|-",
 		Short: "message -> dedup key and payload hash",
 		Long: "Prints the dedup key of a message as the filter would find it, and nothing else (-o json: the\n" +
-			"extractor, size and SHA-256 of the payload too). Without a key it exits with 1 and prints the\n" +
-			"closed code alone to stderr.",
+			"extractor, size and SHA-256 of the payload too). It reads no rules: a date that with_date adds is\n" +
+			"not in it. Without a key it exits with 1 and prints the closed code alone to stderr.",
 		Example: "  dedup key invoice.edi\n" +
 			"  dedup key --format edifact - < invoice.edi\n" +
 			"  dedup key --header dedup-key=ORDER-4711 -o json message.bin",
 		Annotations: map[string]string{heading: underAsk, opens: opensNone},
-		Args:        arguments(cobra.ExactArgs(1)),
+		Args:        arguments(oneMessage),
 		RunE: func(c *cobra.Command, args []string) error {
 			chain, err := chainOf(format)
 			if err != nil {
@@ -76,6 +76,13 @@ func extract(chain msgkey.Chain, format string, m *msgkey.Message) (msgkey.Found
 	return only.Found, only.Code
 }
 
+func oneMessage(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%d messages: name one FILE, or - for stdin", len(args))
+	}
+	return nil
+}
+
 func (p *program) printKey(found msgkey.Found, value []byte) error {
 	sum := msgkey.PayloadSHA256(value)
 	answer := keyed{Key: found.Key, Extractor: found.Extractor, SHA256: hex.EncodeToString(sum[:]), Size: len(value)}
@@ -102,8 +109,8 @@ func chainOf(format string) (msgkey.Chain, error) {
 	return chain, nil
 }
 
-// lookUp answers as a record's headers do: the last of a name counts. The
-// project's own names are exact, those of mail and HTTP know no case.
+// lookUp answers as a record's headers do: the last of a name counts, in any
+// case.
 func lookUp(headers []string) (func(string) ([]byte, bool), error) {
 	for _, h := range headers {
 		if name, _, ok := strings.Cut(h, "="); !ok || name == "" {
@@ -113,7 +120,7 @@ func lookUp(headers []string) (func(string) ([]byte, bool), error) {
 	return func(wanted string) ([]byte, bool) {
 		for _, h := range slices.Backward(headers) {
 			name, value, _ := strings.Cut(h, "=")
-			if name == wanted || !strings.HasPrefix(wanted, "dedup-") && strings.EqualFold(name, wanted) {
+			if strings.EqualFold(name, wanted) {
 				return []byte(value), true
 			}
 		}
