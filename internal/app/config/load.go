@@ -44,7 +44,10 @@ func Load(path string, environ []string, required ...string) (*Config, []Warning
 	if len(required) == 0 {
 		required = Required()
 	}
-	l.require(required, path)
+	// Of a file that could not be read nobody knows what it sets.
+	if !slices.ContainsFunc(l.problems, func(p setting.Problem) bool { return p.Path == "" }) {
+		l.require(required, path)
+	}
 	l.check()
 	if len(l.problems) > 0 {
 		return nil, warnings, l.problems.Sorted()

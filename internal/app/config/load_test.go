@@ -141,6 +141,9 @@ func TestRequired(t *testing.T) {
 	path := write(t, "# nothing yet\nkafka: {brokers: []}\n")
 	_, _, err = config.Load(path, required()[1:])
 	require.EqualError(t, err, path+":2: kafka.brokers: must be set, here or in DEDUP_KAFKA_BROKERS")
+	path = write(t, "kafka: {}\n---\n")
+	_, _, err = config.Load(path, nil)
+	require.EqualError(t, err, path+": more than one YAML document", "what it sets is not known")
 }
 
 func TestRefusals(t *testing.T) {
