@@ -25,8 +25,8 @@ type ReplicationError struct {
 }
 
 func (e *ReplicationError) Error() string {
-	return fmt.Sprintf("topics.create.replication is %d, but the cluster has %d brokers (%s): set it to %d at most, or add brokers",
-		e.Replication, len(e.Brokers), strings.Join(e.Brokers, ", "), len(e.Brokers))
+	return fmt.Sprintf("topics.create.replication is %d, more than the brokers of the cluster (%s): set it to %d at most, or add brokers",
+		e.Replication, strings.Join(e.Brokers, ", "), len(e.Brokers))
 }
 
 // Ensure creates what is missing of the plan's topics and compares the settings

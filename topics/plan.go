@@ -130,7 +130,7 @@ func (p *Plan) raws(existing []string) ([]string, error) {
 	all := slices.DeleteFunc(existing, func(name string) bool { return !p.Router.IsRaw(name) })
 	for _, name := range p.Raw {
 		if !validName(name) || !p.Router.IsRaw(name) {
-			return nil, fmt.Errorf("%q is not a raw topic: it must be a topic name that matches topics.raw %q", name, p.Router.Pattern())
+			return nil, fmt.Errorf("%q is not a raw topic: it must be a topic name that matches topics.raw, %s", name, p.Router.Pattern())
 		}
 		all = append(all, name)
 	}
