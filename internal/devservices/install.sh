@@ -9,7 +9,8 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-folder=${1:-${DEDUP_SERVICES:-$here/../../.services}/kafka}
+root=$(cd "$here/../.." && pwd)
+folder=${1:-${DEDUP_SERVICES:-$root/.services}/kafka}
 kafka=4.3.1
 
 # PostgreSQL's server binaries are in a versioned folder, not on PATH.
