@@ -152,13 +152,13 @@ func (d *demo) lookAround(ctx context.Context) error {
 	if err := os.WriteFile(sample, invoice(gln(0), firstControl, 5), 0o644); err != nil { //nolint:gosec // an example
 		return fmt.Errorf("writing the sample: %w", err)
 	}
-	hint := func(what, how, why string) { d.line("   %-9s %-54s %s", what, how, why) }
+	hint := func(what, how, why string) { d.line("   %-9s %-60s %s", what, how, why) }
 	d.line("")
 	d.line("Look around (the demo stays up; Ctrl-C ends it)")
 	hint("health", "http://"+d.front.addr+"/readyz", "and /metrics")
 	hint("your own", d.Command+" key --format auto YOUR-FILE", "for instance "+sample)
 	hint("kafka", d.services.KafkaAddr, "read with isolation level read_committed")
-	hint("ledger", "postgres://"+d.services.PostgresAddr+"/"+d.services.Database.Name, "role dedup_read: select * from dedup_ledger_v")
+	hint("ledger", "postgres://dedup_read@"+d.services.PostgresAddr+"/"+d.services.Database.Name, "select * from dedup_ledger_v")
 	alive, cancel := d.filter.alive(ctx)
 	defer cancel()
 	<-alive.Done()
