@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -52,7 +53,8 @@ type observation struct {
 	outputs   []*output         // by topic and partition in order of offsets
 	hours     map[account]tally
 	positions map[place]position // offset 0
-	stopped   bool               // after a clean stop: W = D = end
+	logEnds   map[place]int64    // of raw partitions, offset 0; missing: the end of what was sent
+	stopped   bool               // after a clean stop: W = D, at or behind the last record
 	taken     time.Time
 }
 
@@ -92,7 +94,7 @@ func (b *bundle) observe(ctx context.Context) (*observation, error) {
 	defer cancel()
 	o := &observation{
 		sent: map[place]*sent{}, epochs: map[place]int32{}, topicIDs: map[string]uuid.UUID{}, cleanOf: map[string]string{},
-		hours: map[account]tally{}, positions: map[place]position{},
+		hours: map[account]tally{}, positions: map[place]position{}, logEnds: map[place]int64{},
 	}
 	for i, name := range b.raw {
 		o.cleanOf[name] = b.clean[i]
@@ -120,6 +122,11 @@ func (b *bundle) observeRaw(ctx context.Context, o *observation) error {
 	for name, d := range topics {
 		o.topicIDs[name] = uuid.UUID(d.ID)
 	}
+	ends, err := b.admin.ListEndOffsets(ctx, b.raw...)
+	if err != nil {
+		return fmt.Errorf("asking for the ends of raw topics: %w", err)
+	}
+	ends.Each(func(l kadm.ListedOffset) { o.logEnds[place{topic: l.Topic, partition: l.Partition}] = l.Offset })
 	records, err := readCommitted(ctx, b.brokers, b.admin, b.raw...)
 	if err != nil {
 		return err
