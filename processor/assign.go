@@ -63,7 +63,7 @@ func (s *session) settle(ctx context.Context) error {
 			s.seekStarted(ready)
 			return err
 		}
-		s.state.ledgerAnswered()
+		s.ledgerAnswered()
 	}
 	s.seekStarted(ready)
 	return nil

@@ -107,7 +107,7 @@ func (s *session) takeEvents(work context.Context) error {
 		}
 	}
 	if len(s.parts) == 0 {
-		s.state.ledgerAnswered() // nothing is asked any more
+		s.ledgerAnswered() // nothing is asked any more
 	}
 	for {
 		select {
@@ -256,7 +256,7 @@ func (s *session) process(stop, work context.Context, b *batch) error {
 	}
 	b.registered = time.Now()
 	s.m.stage("register", b.registered.Sub(began))
-	s.state.ledgerAnswered()
+	s.ledgerAnswered()
 	return s.commit(work, b)
 }
 
@@ -404,7 +404,7 @@ func (s *session) flush(ctx context.Context, last bool) error {
 	err := s.cfg.Ledger.Positions.Flush(ctx, as)
 	switch {
 	case err == nil:
-		s.state.ledgerAnswered()
+		s.ledgerAnswered()
 		for _, p := range s.parts {
 			if p.phase == running {
 				p.wrote, p.d = p.w, p.d.Max(p.w)
@@ -458,10 +458,19 @@ func (s *session) noteFailure(doing string, err error) {
 	case errors.Is(err, ledger.ErrClaimLost):
 		s.log.Info("the position rule is applied again", "after", doing, "why", err)
 	case errors.Is(err, ledger.ErrUnavailable):
-		s.state.ledgerSilent(err)
-		s.log.Warn("the ledger does not answer; nothing is consumed meanwhile", "doing", doing, "error", err)
+		level := slog.LevelDebug
+		if s.state.ledgerSilent(err) {
+			level = slog.LevelWarn
+		}
+		s.log.Log(context.Background(), level, "the ledger does not answer; nothing is consumed meanwhile", "doing", doing, "error", err)
 	default:
 		s.log.Warn("trying again", "doing", doing, "error", err)
+	}
+}
+
+func (s *session) ledgerAnswered() {
+	if after := s.state.ledgerAnswered(); after > 0 {
+		s.log.Info("the ledger answers again", "after", after.Round(time.Millisecond).String())
 	}
 }
 

@@ -32,6 +32,7 @@ type sessionState struct {
 	turned     time.Time // the last round of the loop began
 	inBatch    bool
 	silent     time.Time // since when the ledger does not answer
+	silentTold time.Time // when the log said so
 	silentWhy  string
 	failing    time.Time // since when no transaction is committed
 	failingWhy string
@@ -73,17 +74,30 @@ func (st *sessionState) notCommitting(why string) {
 	})
 }
 
-func (st *sessionState) ledgerAnswered() {
-	st.set(func() { st.silent, st.silentWhy = time.Time{}, "" })
+// ledgerAnswered says for how long the ledger did not answer; 0: it did.
+func (st *sessionState) ledgerAnswered() (after time.Duration) {
+	st.set(func() {
+		if !st.silent.IsZero() {
+			after = time.Since(st.silent)
+		}
+		st.silent, st.silentTold, st.silentWhy = time.Time{}, time.Time{}, ""
+	})
+	return after
 }
 
-func (st *sessionState) ledgerSilent(err error) {
+// ledgerSilent says whether the log should tell it: at first, then each minute.
+func (st *sessionState) ledgerSilent(err error) (tell bool) {
 	st.set(func() {
+		now := time.Now()
 		if st.silent.IsZero() {
-			st.silent = time.Now()
+			st.silent = now
+		}
+		if tell = now.Sub(st.silentTold) >= time.Minute; tell {
+			st.silentTold = now
 		}
 		st.silentWhy = err.Error()
 	})
+	return tell
 }
 
 // note keeps what the session's partitions are about.
