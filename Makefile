@@ -60,6 +60,11 @@ lint: ## check format and lint rules
 bench: services-if-needed ## measure throughput against a plain copy, registration and insert
 	$(GO) run ./bench $(ARGS)
 
+# What the suite is worth: takes minutes, and needs what make test needs.
+.PHONY: controls
+controls: services-if-needed ## break each rule of the product and see its test fail
+	@$(GO) run ./internal/devservices/cmd/with-services -- $(GO) run ./integration/controls $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## run each fuzz test for FUZZTIME (30s)
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
