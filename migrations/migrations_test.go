@@ -122,6 +122,12 @@ func TestCheckNamesTheCommand(t *testing.T) {
 	requireVersion(newest-1, "dedup migrate up")
 }
 
+func TestUpAsAnotherRoleNamesTheOwner(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	require.ErrorContains(t, migrations.Up(t.Context(), db("dedup_app"), migrations.Options{}), "connect as the schema's owner")
+}
+
 func TestStatusAndPlanChangeNothing(t *testing.T) {
 	t.Parallel()
 	db := database(t)

@@ -41,11 +41,18 @@ func Status(ctx context.Context, url string) ([]State, error) {
 	return states, nil
 }
 
+// planHead stands before the plan: what runs it by another way than Up leaves a
+// schema that this program takes for none.
+const planHead = "-- To be read. Only `dedup migrate up` also records in dedup_migration what it applied.\n"
+
 // Plan writes the SQL that Up would run, in order, and runs nothing.
 func Plan(ctx context.Context, url string, w io.Writer) error {
 	states, err := Status(ctx, url)
 	if err != nil {
 		return err
+	}
+	if _, err := io.WriteString(w, planHead); err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
 	}
 	for _, s := range states {
 		if s.Applied {

@@ -37,8 +37,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// lockNotAvailable is SQLSTATE 55P03, the end of a lock_timeout.
-const lockNotAvailable = "55P03"
+const (
+	lockNotAvailable      = "55P03" // SQLSTATE: the end of a lock_timeout
+	insufficientPrivilege = "42501" // SQLSTATE
+)
 
 // Up applies what is missing, each migration in its own transaction, then
 // grants rights and makes months ahead. Safe from several processes at once.
@@ -72,7 +74,11 @@ func up(ctx context.Context, db *sql.DB, o Options) error {
 	}
 	applied, err := provider.Up(ctx)
 	for _, r := range applied {
-		o.Logger.InfoContext(ctx, "migration applied", "version", r.Source.Version, "took", r.Duration)
+		o.Logger.InfoContext(ctx, "migration applied", "version", r.Source.Version, "took", r.Duration.Round(time.Millisecond).String())
+	}
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == insufficientPrivilege {
+		return fmt.Errorf("the role may not make the ledger: connect as the schema's owner: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("applying migrations: %w", err)

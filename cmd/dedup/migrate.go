@@ -21,7 +21,7 @@ func newMigrate(p *program) *cobra.Command {
 		Use:         "migrate up|status|plan",
 		Short:       "up | status | plan: the schema of the ledger",
 		Long:        "Works on the schema in postgres.url, the only key of the configuration it needs.",
-		Example:     "  dedup migrate up -c /etc/dedup.yaml",
+		Example:     "  DEDUP_POSTGRES_URL=postgres://dedup_owner@db/dedup dedup migrate up",
 		Annotations: map[string]string{heading: underRun, opens: opensAll},
 		Args:        noArguments,
 		RunE:        needsCommand,
@@ -122,8 +122,10 @@ func (p *program) printStates(states []migrations.State) error {
 
 func newMigratePlan(p *program) *cobra.Command {
 	return &cobra.Command{
-		Use:     "plan",
-		Short:   "print the SQL that up would run, and run nothing",
+		Use:   "plan",
+		Short: "print the SQL that up would run, and run nothing",
+		Long: "Prints the SQL that up would run, and runs nothing. It is for reading: up also records what it\n" +
+			"applied, and a schema made by another way counts as none.",
 		Example: "  dedup migrate plan -c /etc/dedup.yaml > plan.sql",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
