@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -170,7 +169,7 @@ func (p *Processor) life(stop, work context.Context, i int) (opened bool, err er
 		parts: map[place]*part{}, learned: make(chan lessonEnd),
 		rejected: map[ledger.Origin]rejection{},
 	}
-	p.cfg.Log.Info("session open", "session", i, "transactional_id", p.transactionalID(i), "max_batch_bytes", strconv.Itoa(int(limit)))
+	p.cfg.Log.Info("session open", "session", i, "transactional_id", p.transactionalID(i), "max_batch_bytes", limit)
 	err = s.run(stop, work)
 	s.leave()
 	return true, c.orReplaced(stop, p.cfg.Group, p.transactionalID(i), p.cfg.Static, err)

@@ -63,10 +63,27 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 		return err
 	}
+	defer a.tellStop(ctx)()
 	if err := p.Run(ctx); err != nil {
 		return fmt.Errorf("the filter ended: %w", err)
 	}
+	a.Log.Info("stopped")
 	return nil
+}
+
+// tellStop logs that the filter was told to stop: the batch in hand may take
+// the whole grace. The function it returns waits for the line.
+func (a *app) tellStop(ctx context.Context) (wait func()) {
+	told := make(chan struct{})
+	unset := context.AfterFunc(ctx, func() {
+		defer close(told)
+		a.Log.Info("stopping: the batch in hand is finished first", "grace", a.Config.Processor.ShutdownGrace.String())
+	})
+	return func() {
+		if !unset() {
+			<-told
+		}
+	}
 }
 
 // start is deliberately straight-line: each step needs what the one before it
