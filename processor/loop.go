@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -343,153 +342,6 @@ func (s *session) confirm(b *batch, outs []*kgo.Record) {
 	s.cfg.Ledger.Memory.Confirm(ledger.FactsOf(b.regs, b.results), b.clock)
 }
 
-// idle flushes W when nothing came.
-func (s *session) idle(work context.Context) error {
-	s.m.ages.idle(s.parts)
-	for _, p := range s.parts {
-		if p.phase == running {
-			p.w = p.w.Max(p.passed) // nothing read is uncommitted now
-		}
-	}
-	if !s.anyPending() {
-		s.state.nothingInHand()
-	}
-	s.raiseOutputs(work)
-	if err := s.proc.names.catchUp(work, s.kafka.adm, s.cfg.Router); err != nil {
-		s.log.Debug("names of raw topics were not read", "error", err)
-	}
-	return s.flush(work, false)
-}
-
-// raiseOutputs takes the present ends of all outputs now and then. Nothing is in
-// hand, so whatever comes from here later lies behind them.
-func (s *session) raiseOutputs(ctx context.Context) {
-	if time.Since(s.raised) < raiseEvery {
-		return
-	}
-	s.raised = time.Now()
-	var ps []*part
-	for _, p := range s.parts {
-		if p.phase == running {
-			ps = append(ps, p)
-		}
-	}
-	if len(ps) == 0 {
-		return
-	}
-	ends, err := s.outputEnds(ctx, ps)
-	if err != nil {
-		s.log.Debug("ends of outputs were not read", "error", err)
-		return
-	}
-	for _, p := range ps {
-		p.raise(ends.of(p))
-		p.freshOuts = true
-	}
-}
-
-// flush writes W of the partitions where the row is behind. A refusal means
-// that another session has the partition or that Postgres lost commits: the
-// rule is applied again. At the end nothing is left to apply it to.
-func (s *session) flush(ctx context.Context, last bool) error {
-	var as []ledger.Advance
-	for _, p := range s.parts {
-		if p.phase == running && p.behind() {
-			as = append(as, p.advance(p.d))
-		}
-	}
-	if len(as) == 0 {
-		return nil
-	}
-	err := s.cfg.Ledger.Positions.Flush(ctx, as)
-	switch {
-	case err == nil:
-		s.ledgerAnswered()
-		for _, p := range s.parts {
-			if p.phase == running {
-				p.wrote, p.d = p.w, p.d.Max(p.w)
-			}
-		}
-	case last:
-		s.log.Warn("the committed positions were not written; the next start finds them in the group's offsets", "error", err)
-	default:
-		s.resync("positions were not flushed")
-		s.afterFailure(ctx, "flushing positions", err)
-		return fatalOnly(err)
-	}
-	return nil
-}
-
-// flushQuietly writes W of partitions that are going away. Their next owner may
-// have claimed them already; the refusal is then right.
-func (s *session) flushQuietly(ctx context.Context, events []event) {
-	var as []ledger.Advance
-	for _, e := range events {
-		if p := s.parts[e.place]; !e.gained && p != nil && p.phase == running && p.wrote.Less(p.w) {
-			as = append(as, p.advance(p.d))
-		}
-	}
-	if len(as) == 0 {
-		return
-	}
-	if err := s.cfg.Ledger.Positions.Flush(ctx, as); err != nil {
-		s.log.Debug("positions of revoked partitions were not flushed", "error", err)
-	}
-}
-
-// postpone tries the partitions that wait for the rule again later, without
-// keeping those that run from going on.
-func (s *session) postpone(err error) {
-	s.noteFailure("applying the position rule", err)
-	wait := s.nextWait()
-	for _, p := range s.waiting() {
-		p.again = time.Now().Add(wait)
-	}
-}
-
-// afterFailure notes a failure and waits before the next try.
-func (s *session) afterFailure(ctx context.Context, doing string, err error) {
-	s.noteFailure(doing, err)
-	s.backOff(ctx)
-}
-
-func (s *session) noteFailure(doing string, err error) {
-	switch {
-	case errors.Is(err, ledger.ErrClaimLost):
-		s.log.Info("the position rule is applied again", "after", doing, "why", err)
-	case errors.Is(err, ledger.ErrUnavailable):
-		level := slog.LevelDebug
-		if s.state.ledgerSilent(err) {
-			level = slog.LevelWarn
-		}
-		s.log.Log(context.Background(), level, "the ledger does not answer; nothing is consumed meanwhile", "doing", doing, "error", err)
-	default:
-		s.log.Warn("trying again", "doing", doing, "error", err)
-	}
-}
-
-func (s *session) ledgerAnswered() {
-	if after := s.state.ledgerAnswered(); after > 0 {
-		s.log.Info("the ledger answers again", "after", after.Round(time.Millisecond).String())
-	}
-}
-
-// backOff waits, doubling, until ctx ends.
-func (s *session) backOff(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(s.nextWait()):
-	}
-}
-
-// nextWait doubles with each failure in a row, with jitter so that sessions do
-// not come back all at once.
-func (s *session) nextWait() time.Duration {
-	wait := min(retryMin<<min(s.failures, 8), retryMax)
-	s.failures++
-	return wait/2 + rand.N(wait/2) //nolint:gosec // jitter
-}
-
 func (s *session) anyPending() bool {
 	for _, p := range s.parts {
 		if p.phase == pending {
@@ -497,14 +349,6 @@ func (s *session) anyPending() bool {
 		}
 	}
 	return false
-}
-
-// fatalOnly keeps the errors that no waiting mends.
-func fatalOnly(err error) error {
-	if errors.Is(err, ledger.ErrSchema) || errors.Is(err, errRecreated) || isFatal(err) {
-		return err
-	}
-	return nil
 }
 
 // placeOf names a record in logs.
