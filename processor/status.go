@@ -1,8 +1,10 @@
 package processor
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -106,7 +108,6 @@ func (st *sessionState) note(parts map[place]*part, joined bool) {
 	for _, p := range parts {
 		ps = append(ps, partState{fmt.Sprintf("%s/%d", p.topic, p.partition), p.phase, p.reason, p.why})
 	}
-	sort.Slice(ps, func(i, j int) bool { return ps[i].name < ps[j].name })
 	st.set(func() { st.parts, st.joined = ps, joined })
 }
 
@@ -129,6 +130,9 @@ func (p *Processor) Status() Status {
 	for _, st := range p.states {
 		st.addTo(&out, now)
 	}
+	slices.SortFunc(out.Running, byPlace)
+	slices.SortFunc(out.Waiting, byPlace)
+	slices.SortFunc(out.Held, func(a, b Held) int { return byPlace(a.Partition, b.Partition) })
 	return out
 }
 
@@ -160,4 +164,13 @@ func (st *sessionState) addTo(out *Status, now time.Time) {
 			out.Waiting = append(out.Waiting, p.name)
 		}
 	}
+}
+
+// byPlace orders topic/partition by topic, then by number.
+func byPlace(a, b string) int {
+	i, j := strings.LastIndexByte(a, '/'), strings.LastIndexByte(b, '/')
+	if c := strings.Compare(a[:max(i, 0)], b[:max(j, 0)]); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
