@@ -54,7 +54,7 @@ var controls = []control{
 			},
 			{`stamp(req, marks)`, `stamp(req, nil)`},
 		},
-		in: integration, test: "TestInABatch/killed,_produced", says: `law 1: .* has 0 outputs`,
+		in: integration, test: "TestInABatch/killed,_offsets_in", says: `law 1: .* has 0 outputs`,
 	},
 	{
 		name:    "look-back without the scope lock",
