@@ -71,7 +71,7 @@ func (s *session) flush(ctx context.Context, last bool) error {
 		s.ledgerAnswered()
 		for _, p := range s.parts {
 			if p.phase == running {
-				p.wrote, p.d = p.w, p.d.Max(p.w)
+				p.wrote, p.d, p.freshOuts = p.w, p.d.Max(p.w), false
 			}
 		}
 	case last:

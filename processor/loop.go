@@ -239,8 +239,6 @@ func (s *session) fetchErrors(errs []kgo.FetchError) error {
 
 // process takes a batch from registration to commit.
 func (s *session) process(stop, work context.Context, b *batch) error {
-	s.state.busy(true)
-	defer s.state.busy(false)
 	s.m.batchRecords(len(b.items))
 	ctx, cancel := s.kafka.during(work)
 	defer cancel()

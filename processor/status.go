@@ -32,7 +32,6 @@ type sessionState struct {
 	live       bool
 	joined     bool      // the group has given it its partitions, be it none
 	turned     time.Time // the last round of the loop began
-	inBatch    bool
 	silent     time.Time // since when the ledger does not answer
 	silentTold time.Time // when the log said so
 	silentWhy  string
@@ -57,8 +56,7 @@ func (st *sessionState) set(f func()) {
 func (st *sessionState) alive(yes bool) {
 	st.set(func() { st.live, st.turned, st.joined, st.parts = yes, time.Now(), false, nil })
 }
-func (st *sessionState) moved()        { st.set(func() { st.turned = time.Now() }) }
-func (st *sessionState) busy(yes bool) { st.set(func() { st.inBatch = yes }) }
+func (st *sessionState) moved() { st.set(func() { st.turned = time.Now() }) }
 func (st *sessionState) committed() {
 	st.set(func() { st.lastCommit, st.failing, st.failingWhy = time.Now(), time.Time{}, "" })
 }
