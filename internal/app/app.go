@@ -91,11 +91,11 @@ func (a *app) tellStop(ctx context.Context) (wait func()) {
 func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.buildInfo()
-	addr, err := serveOps(ctx, a.Config.HTTP.Listen, a.ready, a.reg, &a.cleanup)
+	addr, err := serveHTTP(ctx, a.Config.HTTP, a.ready, a.reg, &a.cleanup)
 	if err != nil {
 		return nil, err
 	}
-	a.Log.Info("starting", "version", a.Version, "http", addr, "group", a.Config.Kafka.Group, "slot", a.Config.Processor.Slot)
+	a.Log.Info("starting", "version", a.Version, "http", addr.http, "ops", addr.ops, "group", a.Config.Kafka.Group, "slot", a.Config.Processor.Slot)
 	set, err := a.Config.Rules()
 	if err != nil {
 		return nil, fmt.Errorf("compiling the rules: %w", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"dedupledger/internal/app/config"
 	"dedupledger/processor"
 )
 
@@ -116,28 +117,59 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_ = enc.Encode(body) // fails when the client went away
 }
 
-// serveOps serves /healthz, /readyz and /metrics. An empty address serves
-// nothing. These three tell nothing of a message, so any address may be
-// listened on without a token.
-func serveOps(ctx context.Context, listen string, ready *readiness, reg prometheus.Gatherer, c *cleanup) (string, error) {
-	if listen == "" {
-		return "", nil
+// listeners are the addresses that are listened on; "" where nothing is.
+type listeners struct{ http, ops string }
+
+// serveHTTP opens http.listen and http.ops_listen. /healthz, /readyz and
+// /metrics are at the latter if it is set, and nowhere else: who gives them a
+// port of their own does not want them on the other one.
+func serveHTTP(ctx context.Context, c config.HTTP, ready *readiness, reg prometheus.Gatherer, stop *cleanup) (l listeners, err error) {
+	rest, ops := opsHandler(ready, reg), http.Handler(nil)
+	if c.OpsListen != "" {
+		rest, ops = moved(c.OpsListen), rest
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", listen)
-	if err != nil {
-		return "", fmt.Errorf("http.listen %q: %w", listen, err)
+	if l.http, err = serve(ctx, "http.listen", c.Listen, rest, stop); err != nil {
+		return l, err
 	}
+	l.ops, err = serve(ctx, "http.ops_listen", c.OpsListen, ops, stop)
+	return l, err
+}
+
+// opsHandler answers /healthz, /readyz and /metrics. These three tell nothing of
+// a message, so any address may be listened on without a token.
+func opsHandler(ready *readiness, reg prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok\n")) // likewise
 	})
 	mux.Handle("GET /readyz", ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	return mux
+}
+
+// moved is all that is left at http.listen: a probe or scrape that still comes
+// here is told where to go.
+func moved(opsListen string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "nothing is served here: /healthz, /readyz and /metrics are at http.ops_listen ("+opsListen+")", http.StatusNotFound)
+	})
+}
+
+// serve serves at an address until the clean-up; an empty address serves
+// nothing. key is the setting that an error names.
+func serve(ctx context.Context, key, listen string, h http.Handler, c *cleanup) (string, error) {
+	if listen == "" {
+		return "", nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", listen)
+	if err != nil {
+		return "", fmt.Errorf("%s %q: %w", key, listen, err)
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
-	c.onStop("http", func(ctx context.Context) error {
+	c.onStop(key, func(ctx context.Context) error {
 		err := srv.Shutdown(ctx)
 		if serveErr := <-done; !errors.Is(serveErr, http.ErrServerClosed) {
 			err = errors.Join(err, serveErr)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 // wrote.
 func (l *loader) check() {
 	l.checkTimeouts()
+	l.checkListeners()
 	l.checkConnections()
 	l.checkPasswords()
 	l.checkTopics()
@@ -57,6 +59,22 @@ func (l *loader) checkTimeouts() {
 	l.below("postgres.lock_timeout", p.LockTimeout, "postgres.statement_timeout", p.StatementTimeout,
 		"or it never ends a wait")
 }
+
+// checkListeners: two listeners cannot share a port. Port 0 is a free one each.
+func (l *loader) checkListeners() {
+	h := &l.config.HTTP
+	host, port, err := net.SplitHostPort(h.Listen)
+	opsHost, opsPort, opsErr := net.SplitHostPort(h.OpsListen)
+	if err != nil || opsErr != nil || port != opsPort || port == "0" || !l.ok("http.listen", "http.ops_listen") {
+		return
+	}
+	if host == opsHost || anyHost(host) || anyHost(opsHost) {
+		l.report("http.ops_listen", "http.listen", h.OpsListen,
+			fmt.Sprintf(`the port of http.listen (%s); write another one, "" to serve all at http.listen, or http.listen: ""`, h.Listen))
+	}
+}
+
+func anyHost(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
 
 // checkConnections: each session holds one connection, the maintenance of
 // months and the look at held partitions need two more.

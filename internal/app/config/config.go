@@ -32,9 +32,11 @@ type Log struct {
 	Format string // json, text
 }
 
-// HTTP is where /healthz, /readyz and /metrics are served.
+// HTTP is where /healthz, /readyz and /metrics are served: at OpsListen if it is
+// set, else at Listen.
 type HTTP struct {
-	Listen string // host:port; "" = nowhere
+	Listen    string // host:port; "" = nowhere
+	OpsListen string // host:port; "" = at Listen
 }
 
 // Kafka is the cluster and this filter's place in it.

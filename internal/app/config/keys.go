@@ -38,7 +38,7 @@ func (c *Config) logKeys() []key {
 func (c *Config) httpKeys() []key {
 	return []key{
 		text("http.listen", &c.HTTP.Listen, ":8080", listenAddress),
-		later(setting.Scalar, "http.ops_listen", ""),
+		text("http.ops_listen", &c.HTTP.OpsListen, "", listenAddress),
 		later(setting.Scalar, "http.tls.cert_file", ""),
 		later(setting.Scalar, "http.tls.key_file", ""),
 		later(setting.Scalar, "http.tls.client_ca_file", ""),

@@ -160,6 +160,9 @@ func TestRefusals(t *testing.T) {
 		{"topics: {duplicates: x, dead_letter: x}\n", "must differ from"},
 		{"postgres: {lock_timeout: 15s}\n", `:1: postgres.lock_timeout: "15s": must be below postgres.statement_timeout (15s)`},
 		{"kafka: {transaction_timeout: 10s}\n", `:1: kafka.rebalance_timeout: "30s": must be below kafka.transaction_timeout (10s)`},
+		{"http: {ops_listen: ':8080'}\n", `:1: http.ops_listen: ":8080": the port of http.listen (:8080)`},
+		{"http: {listen: '127.0.0.1:9090', ops_listen: '0.0.0.0:9090'}\n", ":1: http.ops_listen: "},
+		{"http: {ops_listen: 9090}\n", `:1: http.ops_listen: "9090": write host:port or :port; "" for none`},
 		{"processor: {sessions: 11}\n", `:1: postgres.pool.max: "12": must be at least processor.sessions + 2 (13)`},
 		{"redis: {password: a, password_file: b}\n", ":1: redis.password_file: set beside redis.password; write one of them"},
 		{"redis: {password_file: /nowhere/pw}\n", ":1: redis.password_file: password file: stat /nowhere/pw: no such file or directory"},
@@ -244,4 +247,15 @@ func FuzzLoad(f *testing.F) {
 		c, _, err := config.Load(path, nil)
 		require.Equal(t, c == nil, err != nil)
 	})
+}
+
+func TestListeners(t *testing.T) {
+	t.Parallel()
+	for _, fine := range []string{
+		"http: {ops_listen: ':9090'}", "http: {listen: '', ops_listen: ':8080'}", "http: {listen: '127.0.0.1:0', ops_listen: '127.0.0.1:0'}",
+		"http: {listen: '10.0.0.1:8080', ops_listen: '127.0.0.1:8080'}",
+	} {
+		_, _, err := config.Load(write(t, fine), required())
+		require.NoError(t, err, fine)
+	}
 }
