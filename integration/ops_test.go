@@ -41,3 +41,36 @@ func TestOpsListen(t *testing.T) {
 	f.awaitReady(t)
 	f.term(t)
 }
+
+// TestMetricScopes: so many flows have series of their own, the rest is other,
+// and together they count every record that was committed, once.
+func TestMetricScopes(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, setup{Partitions: 1})
+	f := b.start(t, 0, "DEDUP_METRICS_SCOPES=1")
+	b.produce(t, orders("acme:edifact", 0, 5)...)
+	b.check(t)
+	b.produce(t, orders("acme:edifact", 0, 2)...)
+	b.produce(t, orders("beta:edifact", 0, 3)...)
+	b.produce(t, cutOrder("beta:edifact", "cut"))
+	b.check(t)
+	const name = "dedup_scope_messages_total"
+	f.awaitMetric(t, "dedup_messages_total", nil, func(n float64) bool { return n == 21 })
+	for series, want := range map[[2]string]float64{
+		{`tenant="acme"`, `status="NEW"`}: 5, {`tenant="acme"`, `status="SEEN"`}: 9,
+		{`tenant="other"`, `status="NEW"`}: 3, {`tenant="other"`, `status="INVALID"`}: 1,
+		{`tenant="beta"`, ""}: 0, {"", ""}: 21,
+	} {
+		n, err := f.metric(t.Context(), name, series[:]...)
+		require.NoError(t, err)
+		require.InDelta(t, want, n, 0, "%v", series)
+	}
+	f.term(t)
+	f = b.start(t, 0, "DEDUP_METRICS_SCOPES=0")
+	b.produce(t, orders("acme:edifact", 0, 5)...)
+	f.awaitMetric(t, "dedup_messages_total", nil, func(n float64) bool { return n == 10 })
+	_, body, err := f.get(t.Context(), "/metrics")
+	require.NoError(t, err)
+	require.NotContains(t, body, name)
+	f.term(t)
+}

@@ -71,6 +71,7 @@ type Config struct {
 	BatchWait     time.Duration
 	StallExit     time.Duration
 	ShutdownGrace time.Duration
+	MetricScopes  int // tenant/flow pairs of dedup_scope_messages_total; 0: no such metric
 
 	Router   *topics.Router
 	Ledger   Ledger

@@ -9,18 +9,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/ledger"
-	"dedupledger/topics"
 )
-
-// maxScopes bounds the tenant/flow label pairs; the rest is "other" (exact
-// figures are in dedup_hour).
-const maxScopes = 200
 
 // metrics is docs/operations.md as far as the filter goes. All label values known
 // beforehand are born at 0, so that the first increase can be seen.
 type metrics struct {
 	messages      *prometheus.CounterVec
-	scopeMessages *prometheus.CounterVec
+	scopes        *scopeCounters
 	invalid       *prometheus.CounterVec
 	bytes         *prometheus.CounterVec
 	endToEnd      *prometheus.HistogramVec
@@ -36,17 +31,16 @@ type metrics struct {
 	rebuilds      *prometheus.CounterVec
 	rebalances    prometheus.Counter
 
-	mu     sync.Mutex
-	scopes map[string]bool
-	held   map[int]map[[2]string]int
-	ages   *ages
+	mu   sync.Mutex
+	held map[int]map[[2]string]int
+	ages *ages
 }
 
 func newMetrics(p *Processor) *metrics {
 	f := factory{p.cfg.Registry}
 	m := &metrics{
 		messages:      f.counter("dedup_messages_total", "Raw records by verdict, counted after the commit.", "status"),
-		scopeMessages: f.counter("dedup_scope_messages_total", "Raw records by tenant, flow and verdict; beyond 200 pairs: other.", "tenant", "flow", "status"),
+		scopes:        newScopeCounters(f, p.cfg.MetricScopes),
 		invalid:       f.counter("dedup_invalid_total", "INVALID records by closed code.", "code"),
 		bytes:         f.counter("dedup_bytes_total", "Bytes of record values.", "direction"),
 		endToEnd:      f.histogram("dedup_end_to_end_seconds", "Raw record time to commit.", prometheus.ExponentialBuckets(0.005, 2, 16), "topic"),
@@ -58,7 +52,6 @@ func newMetrics(p *Processor) *metrics {
 		learnedTotal:  f.counter("dedup_learned_records_total", "Records learned from the outputs.", "topic"),
 		belowTotal:    f.counter("dedup_below_committed_total", "Records read again below the committed position and skipped.", "topic"),
 		rebuilds:      f.counter("dedup_session_rebuilds_total", "Client sessions rebuilt after an error.", "reason"),
-		scopes:        map[string]bool{},
 		held:          map[int]map[[2]string]int{},
 		ages:          newAges(p.cfg.Registry),
 	}
@@ -148,31 +141,13 @@ func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {
 	}
 	counts.each(func(v ledger.Verdict, n float64) { m.messages.WithLabelValues(v.String()).Add(n) })
 	for account, of := range b.accounts() {
-		m.scope(account, of)
+		m.scopes.add(account, of)
 	}
 	m.bytes.WithLabelValues("in").Add(float64(bytes[0]))
 	m.bytes.WithLabelValues("clean").Add(float64(bytes[ledger.New]))
 	m.bytes.WithLabelValues("duplicates").Add(float64(bytes[ledger.Seen] + bytes[ledger.Drift]))
 	m.bytes.WithLabelValues("dead_letter").Add(float64(bytes[ledger.Invalid]))
 	m.lastCommit.WithLabelValues(strconv.Itoa(session)).SetToCurrentTime()
-}
-
-// scope bounds the label pairs.
-func (m *metrics) scope(account string, counts *verdicts) {
-	tenant, flow := "other", "other"
-	m.mu.Lock()
-	if m.scopes[account] || len(m.scopes) < maxScopes {
-		m.scopes[account] = true
-		if s, err := topics.ParseScope(account); err == nil {
-			tenant, flow = s.Tenant, s.Flow
-		} else {
-			tenant, flow = "?", "?"
-		}
-	}
-	m.mu.Unlock()
-	counts.each(func(v ledger.Verdict, n float64) {
-		m.scopeMessages.WithLabelValues(tenant, flow, v.String()).Add(n)
-	})
 }
 
 // behind shows what is left to learn; nothing drops the series.

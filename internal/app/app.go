@@ -222,7 +222,7 @@ func (a *app) processorConfig(router routerType, keyer rules.Keyer) processor.Co
 		Session: c.Kafka.SessionTimeout, FetchMax: c.Kafka.FetchMax, Compression: c.Kafka.Compression,
 		MaxRecord: c.Topics.MaxRecordBytes, BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,
 		BatchWait: c.Processor.BatchWait, StallExit: c.Processor.StallExit, ShutdownGrace: c.Processor.ShutdownGrace,
-		Router: router, Keyer: keyer,
+		MetricScopes: c.Metrics.Scopes, Router: router, Keyer: keyer,
 		Ledger:   processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Memory: a.tiers},
 		Log:      a.Log,
 		Registry: a.reg, ClientOptions: a.ClientOptions,

@@ -21,6 +21,7 @@ type Config struct {
 	Postgres  Postgres
 	Months    Months
 	Sightings Sightings
+	Metrics   Metrics
 
 	BuiltinRules bool         // the built-in rules follow Flows
 	Flows        []rules.Rule // the user's own
@@ -124,6 +125,11 @@ type Months struct {
 // Sightings are the repeats kept one by one.
 type Sightings struct {
 	KeepPerKey int
+}
+
+// Metrics bounds the labels of metrics.
+type Metrics struct {
+	Scopes int // tenant/flow pairs of dedup_scope_messages_total; 0 = no such metric
 }
 
 // Rules compiles the flows. After Load it cannot fail; of a Config put together

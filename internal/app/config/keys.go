@@ -21,7 +21,7 @@ func (c *Config) keys() []key {
 	var all []key
 	for _, section := range [][]key{
 		c.logKeys(), c.httpKeys(), c.kafkaKeys(), c.topicKeys(), c.processorKeys(), c.redisKeys(), c.postgresKeys(),
-		c.ledgerKeys(), archiveKeys(),
+		c.ledgerKeys(), c.restKeys(),
 	} {
 		all = append(all, section...)
 	}
@@ -159,7 +159,7 @@ func (c *Config) ledgerKeys() []key {
 	}
 }
 
-func archiveKeys() []key {
+func (c *Config) restKeys() []key {
 	return []key{
 		later(setting.Scalar, "archive.enabled", "false"),
 		later(setting.Scalar, "archive.s3.endpoint", ""),
@@ -170,7 +170,7 @@ func archiveKeys() []key {
 		later(setting.Scalar, "archive.s3.access_key_file", ""),
 		later(setting.Scalar, "archive.s3.secret_key_file", ""),
 		later(setting.Scalar, "archive.keep", "10y"),
-		later(setting.Scalar, "metrics.scopes", "200"),
+		whole("metrics.scopes", &c.Metrics.Scopes, "200", 0, 10_000),
 		later(setting.Scalar, "otel.endpoint", ""),
 		later(setting.Scalar, "otel.sample_ratio", "0"),
 	}
