@@ -55,7 +55,8 @@ func newRoot(p *program) *cobra.Command {
 		}
 		return nil
 	}
-	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newKey(p), newDemo(p), newVersion(p)}
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputTable, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
+	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newKey(p), newDemo(p), newCompletion(p), newVersion(p)}
 	root.AddCommand(commands...)
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
