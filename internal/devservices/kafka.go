@@ -30,6 +30,8 @@ type KafkaOptions struct {
 	// A proxy in front of the broker names itself here, since clients follow
 	// the advertised address.
 	Advertised string
+
+	secure *KafkaSecurity // a third port, SASL_SSL; see StartSecureKafka
 }
 
 const kafkaHeap = "-Xmx1g"
@@ -51,11 +53,15 @@ func startKafka(ctx context.Context, folder, libs string, o KafkaOptions) (*Kafk
 	properties := filepath.Join(folder, "server.properties")
 	formatted := false
 	k.arrange = func(ports []int) (command, error) {
-		if err := os.WriteFile(properties, []byte(kafkaProperties(folder, ports[0], ports[1], o)), 0o600); err != nil {
+		text, err := kafkaProperties(folder, ports, o)
+		if err != nil {
+			return command{}, err
+		}
+		if err := os.WriteFile(properties, []byte(text), 0o600); err != nil {
 			return command{}, fmt.Errorf("configuring Kafka: %w", err)
 		}
 		if !formatted {
-			if err := formatKafka(ctx, run, properties); err != nil {
+			if err := formatKafka(ctx, run, properties, o.secure.formatting()...); err != nil {
 				return command{}, err
 			}
 			formatted = true
@@ -66,15 +72,18 @@ func startKafka(ctx context.Context, folder, libs string, o KafkaOptions) (*Kafk
 		_, err := kafkaVersion(ctx, []string{k.Addr()})
 		return err
 	}
+	if o.secure != nil {
+		return k, k.launch(ctx, securePort+1)
+	}
 	return k, k.launch(ctx, 2)
 }
 
-func formatKafka(ctx context.Context, run func(...string) command, properties string) error {
+func formatKafka(ctx context.Context, run func(...string) command, properties string, more ...string) error {
 	id := uuid.New()
 	cluster := base64.RawURLEncoding.EncodeToString(id[:])
 	// One argument, not two: an id may begin with "-", and the tool would take
 	// it for an option. One start in 64 failed so.
-	c := run("kafka.tools.StorageTool", "format", "--cluster-id="+cluster, "-c", properties)
+	c := run(append([]string{"kafka.tools.StorageTool", "format", "--cluster-id=" + cluster, "-c", properties}, more...)...)
 	// It runs once and briefly: the optimising compiler would cost more than it gives.
 	c.args = append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, c.args...)
 	if err := runToEnd(ctx, c); err != nil {
@@ -100,12 +109,12 @@ func runToEnd(ctx context.Context, c command) error {
 	return nil
 }
 
-func kafkaProperties(folder string, port, controller int, o KafkaOptions) string {
+func kafkaProperties(folder string, ports []int, o KafkaOptions) (string, error) {
 	if o.Advertised == "" {
-		o.Advertised = address(port)
+		o.Advertised = address(ports[0])
 	}
-	return strings.NewReplacer(
-		"{addr}", address(port), "{controller}", address(controller),
+	text := strings.NewReplacer(
+		"{addr}", address(ports[0]), "{controller}", address(ports[1]),
 		"{advertised}", o.Advertised, "{logs}", filepath.Join(folder, "log"),
 	).Replace(`process.roles=broker,controller
 node.id=1
@@ -125,6 +134,11 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 auto.create.topics.enable=false
 `)
+	if o.secure == nil {
+		return text, nil
+	}
+	more, err := o.secure.properties(folder, ports, o.Advertised)
+	return text + more, err
 }
 
 // kafkaVersion asks the broker. Kafka tells no version, so the answer is a

@@ -42,15 +42,22 @@ func startRedis(ctx context.Context, folder string) (*Redis, error) {
 	return r, r.launch(ctx, 1)
 }
 
-// redisVersion asks the server, which proves that it answers.
-func redisVersion(ctx context.Context, addr string) (string, error) {
-	// The client logs a refused connection to a logger that is the process's;
-	// while a server starts it is no news.
+// answers is asked first: the client logs a refused connection to a logger that
+// is the process's, and while a server starts it is no news.
+func answers(ctx context.Context, addr string) error {
 	probe, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return "", fmt.Errorf("connecting to Redis: %w", err)
+		return fmt.Errorf("connecting to Redis: %w", err)
 	}
 	_ = probe.Close()
+	return nil
+}
+
+// redisVersion asks the server, which proves that it answers.
+func redisVersion(ctx context.Context, addr string) (string, error) {
+	if err := answers(ctx, addr); err != nil {
+		return "", err
+	}
 	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true})
 	defer c.Close()
 	info, err := c.Info(ctx, "server").Result()
