@@ -94,19 +94,44 @@ func TestPostgresCredentials(t *testing.T) {
 	}
 }
 
-// TestOutputTopicMissing: for each of the three, exit 1 and the command that
-// makes it.
+// TestOutputTopicMissing: a raw topic waits for each of its three outputs, at
+// the start too, with the command that makes them; another raw topic goes on
+// meanwhile, and this one does by itself once they are there.
 func TestOutputTopicMissing(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t, setup{Unprepared: true})
+	b := newBundle(t, setup{Topics: []string{"waits", "flows"}, Partitions: 2, Unprepared: true})
 	b.migrate(t)
 	b.createTopic(t, b.raw[0], nil)
-	for _, name := range b.outputs() {
-		b.requireFailure(t, nil, name, "dedup topics ensure")
+	f := b.launch(t, 0)
+	for _, name := range []string{b.clean[0], b.duplicates, b.deadLetter} {
+		said := f.awaitHeld(t, b.raw[0]+"/0", "topics")
+		require.Contains(t, said, name)
+		require.Contains(t, said, "create with: dedup topics ensure "+b.raw[0])
+		f.awaitMetric(t, "dedup_held_partitions", []string{`reason="topics"`, b.raw[0]}, func(n float64) bool { return n == 2 })
 		b.createTopic(t, name, nil)
 	}
-	f := b.start(t, 0)
-	b.produce(t, orders("acme:edifact", 0, 5)...)
+	f.awaitLog(t, "create with: dedup topics ensure "+b.raw[0])
+	f.awaitReady(t)
+	b.createTopic(t, b.clean[1], nil)
+	b.createTopic(t, b.raw[1], nil)
+	f.awaitPartitions(t, 4)
+	f.term(t)
+
+	b.deleteTopic(t, b.clean[0])
+	f = b.launch(t, 0)
+	require.Contains(t, f.awaitHeld(t, b.raw[0]+"/1", "topics"), b.clean[0])
+	held := orders("acme:edifact", 0, 5)
+	b.produce(t, held...)
+	flows := orders("acme:as2", 1, 5)
+	for i := range flows {
+		flows[i].Topic = 1
+	}
+	b.produce(t, flows...)
+	k := b.track(t)
+	k.awaitCount(t, len(flows))
+	k.client.Close()
+	b.createTopic(t, b.clean[0], nil)
+	f.awaitReady(t)
 	b.check(t)
 	f.term(t)
 	b.checkStopped(t)

@@ -50,10 +50,15 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 		return nil, fmt.Errorf("looking at topics: %w", err)
 	}
 	s.layout = layout
-	missing := map[string]*topics.MissingError{}
+	faults := map[string]error{} // by raw topic
 	for err := range joined(err) {
-		if m, ok := errors.AsType[*topics.MissingError](err); ok {
-			missing[m.Raw] = m
+		var missing *topics.MissingError
+		var route *topics.RouteError
+		switch {
+		case errors.As(err, &missing):
+			faults[missing.Raw] = err
+		case errors.As(err, &route):
+			faults[route.Raw] = err
 		}
 	}
 	if err := s.proc.names.refresh(ctx, s.kafka.adm, s.cfg.Router); err != nil {
@@ -65,8 +70,8 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 		switch {
 		case !ok || p.partition >= layout.Count(p.topic):
 			s.hold(p, heldTopics, fmt.Sprintf("raw topic %q is not there", p.topic))
-		case missing[p.topic] != nil:
-			s.hold(p, heldTopics, missing[p.topic].Error())
+		case faults[p.topic] != nil:
+			s.hold(p, heldTopics, faults[p.topic].Error())
 		default:
 			if was, known := s.ids[p.topic]; known && was != id {
 				return nil, fmt.Errorf("%w: %q", errRecreated, p.topic)

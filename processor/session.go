@@ -92,7 +92,9 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 		// record still comes, alone (KIP-74).
 		kgo.FetchMaxPartitionBytes(min(p.cfg.FetchMax, 512<<10)),
 		kgo.FetchMaxWait(250 * time.Millisecond),
-		kgo.MetadataMaxAge(30 * time.Second),
+		// A raw topic that is new is found by the next look, and the group must
+		// share it out: both within 30 s.
+		kgo.MetadataMaxAge(20 * time.Second),
 		kgo.AlwaysRetryEOF(),
 		kgo.ProducerLinger(0),
 		kgo.ProducerBatchMaxBytes(maxBatch),

@@ -308,8 +308,12 @@ func TestCheck(t *testing.T) {
 	require.NotEqual(t, id, again)
 	require.EqualValues(t, 3, layout.Count("raw-ingest.a"))
 
-	_, err = topics.Check(t.Context(), adm, r, "other")
+	layout, err = topics.Check(t.Context(), adm, r, "other", "raw-ingest.a")
 	require.ErrorIs(t, err, topics.ErrRoute)
+	var route *topics.RouteError
+	require.ErrorAs(t, err, &route)
+	require.Equal(t, "other", route.Raw)
+	require.EqualValues(t, 3, layout.Count("raw-ingest.a"), "one that has no outputs says nothing of the others")
 	layout, err = topics.Check(t.Context(), adm, r)
 	require.NoError(t, err)
 	require.Zero(t, layout.Count("clean.a"))

@@ -114,17 +114,29 @@ func (e *MissingError) Error() string {
 		e.Raw, strings.Join(e.Missing, ", "), e.Raw)
 }
 
+// RouteError says that a raw topic cannot have outputs; it wraps ErrRoute.
+type RouteError struct {
+	Raw string
+	Err error
+}
+
+func (e *RouteError) Error() string { return e.Err.Error() }
+func (e *RouteError) Unwrap() error { return e.Err }
+
 // Check looks whether the outputs of the raw topics are there, and returns the
 // layout of raw topics and outputs together. The error joins a *MissingError
-// for each raw topic whose outputs are incomplete. A raw topic that is not
-// there is no error: it has nothing to filter yet.
+// for each raw topic whose outputs are incomplete and a *RouteError for each
+// that can have none: one such topic says nothing of the others. Without a
+// layout the error is of the asking. A raw topic that is not there is no error:
+// it has nothing to filter yet.
 func Check(ctx context.Context, adm *kadm.Client, r *Router, raw ...string) (*Layout, error) {
 	outputs := make(map[string][]string, len(raw))
 	names := slices.Clone(raw)
+	var errs []error
 	for _, topic := range raw {
 		out, err := r.Outputs(topic)
 		if err != nil {
-			return nil, err
+			errs = append(errs, &RouteError{Raw: topic, Err: err})
 		}
 		outputs[topic] = out
 		names = append(names, out...)
@@ -134,7 +146,6 @@ func Check(ctx context.Context, adm *kadm.Client, r *Router, raw ...string) (*La
 	if err != nil {
 		return nil, err
 	}
-	var errs []error
 	for _, topic := range raw {
 		missing := slices.DeleteFunc(outputs[topic], layout.has)
 		if len(missing) > 0 {

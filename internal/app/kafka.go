@@ -17,8 +17,9 @@ type routerType = *topics.Router
 // errNoRawTopic is what a start waits for when nothing is there to filter.
 var errNoRawTopic = errors.New("no raw topic yet")
 
-// awaitKafka waits until a broker answers and a raw topic exists. An output
-// topic that is missing ends the start with the command that makes it.
+// awaitKafka waits until a broker answers and a raw topic exists. A raw topic
+// whose outputs are missing is not waited for here: the filter holds its
+// partitions, with the command that makes them, and filters the others.
 func (a *app) awaitKafka(ctx context.Context, r routerType) error {
 	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(a.Config.Kafka.Brokers...), kgo.ClientID("dedup-ledger-start")}, a.ClientOptions...)...)
 	if err != nil {
@@ -27,8 +28,7 @@ func (a *app) awaitKafka(ctx context.Context, r routerType) error {
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
 	return a.retry(ctx, "kafka", func(ctx context.Context) error { return a.lookAtTopics(ctx, adm, r) }, func(err error) bool {
-		var missing *topics.MissingError
-		return !errors.As(err, &missing) && !errors.Is(err, kerr.SaslAuthenticationFailed) && !errors.Is(err, kerr.ClusterAuthorizationFailed)
+		return !errors.Is(err, kerr.SaslAuthenticationFailed) && !errors.Is(err, kerr.ClusterAuthorizationFailed)
 	})
 }
 
@@ -47,7 +47,7 @@ func (a *app) lookAtTopics(ctx context.Context, adm *kadm.Client, r routerType) 
 		return fmt.Errorf("%w: none matches topics.raw %q; create one with: dedup topics ensure RAW-TOPIC", errNoRawTopic, r.Pattern())
 	}
 	layout, err := topics.Check(ctx, adm, r, raw...)
-	if err != nil {
+	if layout == nil {
 		return err
 	}
 	total := 0
