@@ -18,7 +18,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 .PHONY: help
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
-		while IFS="$$(printf '\t')" read -r name text; do printf '  %-9s %s\n' "$$name" "$$text"; done
+		while IFS="$$(printf '\t')" read -r name text; do printf '  %-13s %s\n' "$$name" "$$text"; done
 
 .PHONY: demo
 demo: ## show the filter at work on built-in parts; ARGS=--exit ends by itself
@@ -59,6 +59,11 @@ lint: ## check format and lint rules
 .PHONY: bench
 bench: services-if-needed ## measure throughput against a plain copy, registration and insert
 	$(GO) run ./bench $(ARGS)
+
+# Takes a Docker engine with Compose; a project, volumes and ports of its own.
+.PHONY: compose-check
+compose-check: build ## run docker-compose.yml with its sample, down and up again
+	deploy/compose/check.sh
 
 # What the suite is worth: takes minutes, and needs what make test needs.
 .PHONY: controls

@@ -56,7 +56,7 @@ func newRoot(p *program) *cobra.Command {
 		return nil
 	}
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputTable, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
-	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newKey(p), newDemo(p), newCompletion(p), newVersion(p)}
+	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newHealthcheck(p), newKey(p), newDemo(p), newCompletion(p), newVersion(p)}
 	root.AddCommand(commands...)
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -124,7 +124,7 @@ func writeHelp(w io.Writer, root *cobra.Command, commands []*cobra.Command) erro
 		fmt.Fprintf(&b, "\n%s\n", group)
 		for _, c := range commands {
 			if c.Annotations[heading] == group {
-				fmt.Fprintf(&b, "  %-10s %-64s %s\n", c.Name(), c.Short, c.Annotations[opens])
+				fmt.Fprintf(&b, "  %-11s %-64s %s\n", c.Name(), c.Short, c.Annotations[opens])
 			}
 		}
 	}

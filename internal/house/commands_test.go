@@ -76,7 +76,7 @@ func (m *manual) wrong(t *testing.T, span string) string {
 	if _, flag, ok := strings.Cut(span, "ARGS="); ok && strings.HasPrefix(span, "make demo") {
 		return m.wrongCall(t, []string{"demo", flag})
 	}
-	foreign := []string{"--isolation-level"}
+	foreign := []string{"--isolation-level", "--profile"}
 	if strings.HasPrefix(span, "--") && !slices.Contains(foreign, strings.Fields(span)[0]) {
 		return m.nowhere(t, strings.Fields(span)[0])
 	}

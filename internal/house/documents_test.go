@@ -160,7 +160,7 @@ func TestMakeTargets(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):.*##`).FindAllStringSubmatch(string(makefile), -1) {
 		targets = append(targets, m[1])
 	}
-	require.Equal(t, []string{"help", "demo", "services", "build", "test", "lint", "bench", "controls", "fuzz"}, targets)
+	require.Equal(t, []string{"help", "demo", "services", "build", "test", "lint", "bench", "compose-check", "controls", "fuzz"}, targets)
 	check(t, func(span string) string { return wrongTarget(targets, span) })
 	require.NotEmpty(t, wrongTarget(targets, "make tset"))
 }
@@ -201,7 +201,7 @@ var name = regexp.MustCompile(`\b(DEDUP_[A-Z0-9_]+|dedup_[a-z0-9_]+|dedup-[a-z0-
 func sourceNames(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
-	for _, f := range treeFiles(t, ".go", ".sql", "Makefile") {
+	for _, f := range treeFiles(t, ".go", ".sql", "Makefile", "docker-compose.yml") {
 		if strings.HasSuffix(f.path, "_test.go") || strings.HasPrefix(f.path, "internal/house/") {
 			continue
 		}
