@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,4 +198,13 @@ func (f *filter) awaitPartitions(t *testing.T, n int) {
 		var r struct{ Running []string }
 		return err == nil && json.Unmarshal([]byte(body), &r) == nil && len(r.Running) == n
 	})
+}
+
+// judgeUnordered is check, once everything has its output, where outputs go by key, not by partition: the
+// order of a raw partition is then kept per key only.
+func (b *bundle) judgeUnordered(t *testing.T) {
+	t.Helper()
+	o, err := b.observe(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, slices.Concat(lawOne(o), lawTwo(o), nothingLost(o), verdicts(o), repeats(o), untouched(o), ourHeaders(o), hoursClose(o)))
 }

@@ -74,6 +74,7 @@ type Config struct {
 	MetricScopes  int // tenant/flow pairs of dedup_scope_messages_total; 0: no such metric
 
 	Router   *topics.Router
+	Input    topics.Input
 	Ledger   Ledger
 	Keyer    Keyer
 	Log      *slog.Logger

@@ -15,8 +15,8 @@ const (
 	reasonTooLarge       = topics.CodeRecordTooLarge
 )
 
-// decode makes a record's registration: scope from the record key, key and
-// hash by the flow's rule. What cannot be judged is INVALID with a closed code
+// decode makes a record's registration: scope from where the input tells it, key
+// and hash by the flow's rule. What cannot be judged is INVALID with a closed code
 // and goes on through the same steps.
 func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o ledger.Origin) {
 	*r = ledger.Registration{
@@ -25,9 +25,9 @@ func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o le
 		Bytes:         int64(len(rec.Value)),
 		PayloadSHA256: sha256.Sum256(rec.Value), // of a null value: the hash of the empty string
 		HashMode:      ledger.HashRaw,
-		SourceService: topics.SourceService(rec.Headers),
+		SourceService: s.cfg.Input.SourceService(rec.Headers),
 	}
-	scope, err := s.scope(rec.Key)
+	scope, err := s.scope(s.cfg.Input.Scope(rec))
 	if err == nil {
 		r.Account = scope.text
 	}
@@ -38,7 +38,7 @@ func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o le
 		r.Reason = reasonScopeMalformed
 	default:
 		key, code := s.cfg.Keyer.Key(scope.Scope, rec.Value, func(name string) ([]byte, bool) {
-			return topics.Last(rec.Headers, name)
+			return s.cfg.Input.Header(rec.Headers, name)
 		})
 		if code != "" {
 			r.Reason = code
@@ -54,11 +54,11 @@ type scoped struct {
 	text string
 }
 
-// maxScopesKept bounds what a session remembers of record keys, which anybody
-// who may write to a raw topic chooses.
+// maxScopesKept bounds what a session remembers of scopes, which anybody who may
+// write to a raw topic chooses.
 const maxScopesKept = 1024
 
-// scope reads a record key. The records of a batch share few, whose text is
+// scope reads the text of one. The records of a batch share few, whose text is
 // made once.
 func (s *session) scope(key []byte) (scoped, error) {
 	if known, ok := s.scopes[string(key)]; ok { // looks up without making a string

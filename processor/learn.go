@@ -230,6 +230,7 @@ func (w *learner) keep(rec *kgo.Record) (told, bool) {
 	if at.Less(w.l.from) || !w.l.verify && !at.Less(w.l.to) {
 		return told{}, false
 	}
+	o.SourceService = w.s.cfg.Input.SourceService(rec.Headers)
 	return told{origin: at, learned: w.learnedOf(&o, at)}, true
 }
 

@@ -37,7 +37,7 @@ type session struct {
 	ids    map[string]ledger.TopicID  // the incarnation this session's client reads
 	parts  map[place]*part
 	batch  batch             // in hand
-	scopes map[string]scoped // of record keys met last
+	scopes map[string]scoped // met last, by their text
 
 	lessons  context.Context //nolint:containedctx // the life of the learners this session starts
 	learners sync.WaitGroup

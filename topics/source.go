@@ -17,6 +17,10 @@ const HeaderSourceService = "source-service"
 // characters; "" without the header. Clean text costs one copy.
 func SourceService(headers []kgo.RecordHeader) string {
 	value, _ := Last(headers, HeaderSourceService)
+	return sourceText(value)
+}
+
+func sourceText(value []byte) string {
 	// 40 characters are at most 160 bytes; a longer header is not looked at further.
 	if len(value) > maxSourceService*utf8.UTFMax {
 		value = value[:maxSourceService*utf8.UTFMax]

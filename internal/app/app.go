@@ -17,6 +17,7 @@ import (
 	"dedupledger/ledger/cold"
 	"dedupledger/ledger/hot"
 	"dedupledger/processor"
+	"dedupledger/topics"
 )
 
 const (
@@ -104,6 +105,10 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the topic names: %w", err)
 	}
+	input, err := a.Config.Input()
+	if err != nil {
+		return nil, fmt.Errorf("compiling how records are read: %w", err)
+	}
 	if err := a.openCold(ctx); err != nil {
 		return nil, err
 	}
@@ -115,7 +120,7 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 		return nil, err
 	}
 	a.warnWindows(set)
-	p := processor.New(a.processorConfig(router, rules.NewKeyer(set)))
+	p := processor.New(a.processorConfig(router, input, rules.NewKeyer(set)))
 	a.ready.run(p, a.redisStatus)
 	return p, nil
 }
@@ -214,7 +219,7 @@ func (a *app) warnWindows(set *rules.Set) {
 	}
 }
 
-func (a *app) processorConfig(router routerType, keyer rules.Keyer) processor.Config {
+func (a *app) processorConfig(router routerType, input topics.Input, keyer rules.Keyer) processor.Config {
 	c := a.Config
 	return processor.Config{
 		Brokers: c.Kafka.Brokers, Group: c.Kafka.Group, Slot: c.Processor.Slot, Sessions: c.Processor.Sessions,
@@ -222,7 +227,7 @@ func (a *app) processorConfig(router routerType, keyer rules.Keyer) processor.Co
 		Session: c.Kafka.SessionTimeout, FetchMax: c.Kafka.FetchMax, Compression: c.Kafka.Compression,
 		MaxRecord: c.Topics.MaxRecordBytes, BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,
 		BatchWait: c.Processor.BatchWait, StallExit: c.Processor.StallExit, ShutdownGrace: c.Processor.ShutdownGrace,
-		MetricScopes: c.Metrics.Scopes, Router: router, Keyer: keyer,
+		MetricScopes: c.Metrics.Scopes, Router: router, Input: input, Keyer: keyer,
 		Ledger:   processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Memory: a.tiers},
 		Log:      a.Log,
 		Registry: a.reg, ClientOptions: a.ClientOptions,

@@ -62,6 +62,17 @@ func (w Written) AsList() ([]string, error) {
 	return w.Items, nil
 }
 
+// AsMap is the map that was written; nil for an empty one.
+func (w Written) AsMap() (map[string]string, error) {
+	if w.Shape != Map {
+		return nil, errors.New("write a map: {name: value}")
+	}
+	if len(w.Pairs) == 0 {
+		return nil, nil //nolint:nilnil // an empty map
+	}
+	return w.Pairs, nil
+}
+
 // Quoted is the value for an error message: quoted, cut, "" where there is
 // nothing to show.
 func (w Written) Quoted() string {

@@ -112,8 +112,9 @@ func (l *loader) checkPasswordFile(path string, p Password) {
 // checkTopics asks the package that will use the names.
 func (l *loader) checkTopics() {
 	_, err := l.config.Router()
+	_, inputErr := l.config.Input()
 	before := loader{problems: l.problems}
-	for _, fault := range joined(err) {
+	for _, fault := range append(joined(err), joined(inputErr)...) {
 		name := &topics.NameError{Field: "topics.raw", Allowed: fault.Error()}
 		errors.As(fault, &name)
 		other := name.Field

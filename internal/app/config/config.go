@@ -54,7 +54,9 @@ type Kafka struct {
 // Topics are the names and limits of topics.
 type Topics struct {
 	Names          topics.Names
-	MaxRecordBytes int64 // of the value, uncompressed
+	ScopeFrom      []string          // key, header: the first that says anything counts
+	HeaderNames    map[string]string // of input headers: the filter's name -> the sender's
+	MaxRecordBytes int64             // of the value, uncompressed
 	Create         Create
 }
 
@@ -136,6 +138,11 @@ type Metrics struct {
 // by hand the error is setting.Problems.
 func (c *Config) Rules() (*rules.Set, error) {
 	return rules.New(c.Flows, c.BuiltinRules)
+}
+
+// Input compiles how raw records are read, as Rules does the flows.
+func (c *Config) Input() (topics.Input, error) {
+	return topics.NewInput(c.Topics.ScopeFrom, c.Topics.HeaderNames)
 }
 
 // Router compiles the topic names, as Rules does the flows.

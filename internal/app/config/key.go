@@ -133,6 +133,26 @@ func list(path string, into *[]string, check func(string) error) key {
 	}}
 }
 
+// some is a list that cannot be empty; what its items may be is checked with
+// other settings.
+func some(path string, into *[]string, standard string) key {
+	return key{path: path, shape: setting.List, standard: standard, set: func(w setting.Written) error {
+		items, err := w.AsList()
+		if err == nil && len(items) == 0 {
+			err = errors.New("an empty list; leave the key out for [" + standard + "]")
+		}
+		return keep(into, items, err)
+	}}
+}
+
+// pairs is a map, checked with other settings.
+func pairs(path string, into *map[string]string) key {
+	return key{path: path, shape: setting.Map, set: func(w setting.Written) error {
+		m, err := w.AsMap()
+		return keep(into, m, err)
+	}}
+}
+
 func secret(path string, into *setting.Secret, check func(string) error) key {
 	k := scalar(path, "", func(s string) error { return keep(into, setting.NewSecret(s), check(s)) })
 	k.secret = true

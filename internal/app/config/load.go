@@ -22,7 +22,7 @@ func Required() []string { return []string{"kafka.brokers", "redis.addrs", "post
 func Default() *Config {
 	c := &Config{}
 	for _, k := range c.keys() {
-		if k.shape == setting.Scalar {
+		if k.shape == setting.Scalar || k.standard != "" {
 			_ = k.set(k.parse(k.standard, setting.Place{})) // a test holds every default to be allowed
 		}
 	}
