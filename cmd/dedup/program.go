@@ -91,11 +91,7 @@ func (p *program) note(format string, args ...any) {
 // environment. required are the keys the command cannot do without; none named
 // means all that have no default.
 func (p *program) load(required ...string) (*config.Config, error) {
-	file := p.configFile
-	if file == "" {
-		file = p.getenv("DEDUP_CONFIG")
-	}
-	c, warnings, err := config.Load(file, p.environ, required...)
+	c, warnings, err := config.Load(p.file(), p.environ, required...)
 	for _, w := range warnings {
 		p.note("warning: %s", w)
 	}
@@ -114,14 +110,24 @@ func (p *program) load(required ...string) (*config.Config, error) {
 // logger logs to stderr: stdout is for data.
 func (p *program) logger(c *config.Config) *slog.Logger { return app.NewLogger(p.stderr, c.Log) }
 
-// getenv finds the last setting of a variable, as the system does not allow two.
-func (p *program) getenv(name string) string {
+// file is the configuration file that --config or DEDUP_CONFIG names, "" for
+// none.
+func (p *program) file() string {
+	if p.configFile != "" {
+		return p.configFile
+	}
+	name, _ := p.lookup("DEDUP_CONFIG")
+	return name
+}
+
+// lookup finds the last setting of a variable, as the system does not allow two.
+func (p *program) lookup(name string) (value string, set bool) {
 	for _, variable := range slices.Backward(p.environ) {
-		if value, ok := strings.CutPrefix(variable, name+"="); ok {
-			return value
+		if value, set = strings.CutPrefix(variable, name+"="); set {
+			return value, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // print writes data: as JSON with -o json, else as text gives it.

@@ -1,6 +1,8 @@
 package house
 
 import (
+	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,7 +14,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"dedupledger/internal/app/config"
+	"dedupledger/internal/setting"
 )
+
+var rewrite = flag.Bool("rewrite", false, "write what is made from the source anew")
 
 // configurationKeys are the paths of all keys but flows: a file that has each
 // of them is held complete by the tests of internal/app/config.
@@ -67,31 +72,122 @@ func wrongKey(known []string, span string) string {
 	return ""
 }
 
-// TestConfigurationPage: docs/configuration.md has every key, and those of later
-// releases, which are refused, under their own heading.
+// TestConfigurationPage: the tables of docs/configuration.md and the file
+// docs/dedup.yaml are what internal/app/config makes of its keys: none is
+// missing, and path, default and meaning are the same.
 func TestConfigurationPage(t *testing.T) {
+	t.Parallel()
+	const page, file = "docs/configuration.md", "docs/dedup.yaml"
+	var defaults bytes.Buffer
+	require.NoError(t, config.WriteDefaults(&defaults))
+	text, err := os.ReadFile(filepath.Join(root, page))
+	require.NoError(t, err)
+	made, shown := fillTables(string(text), config.Keys())
+	for _, k := range config.Keys() {
+		require.Equal(t, 1, shown[k.Path], "%s: which <!-- keys … --> of %s takes its section?", k.Path, page)
+	}
+	requireMade(t, page, made)
+	requireMade(t, file, defaults.String())
+}
+
+// TestConfigurationPageBites is the negative control: a key, a default or a
+// meaning that changed is seen.
+func TestConfigurationPageBites(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "docs/configuration.md"))
 	require.NoError(t, err)
-	now, later, found := strings.Cut(string(text), "\n## Keys of later releases\n")
-	require.True(t, found)
-	for _, key := range configurationKeys(t) {
-		part := now
-		if comesLater(key) {
-			part = later
-		}
-		if !strings.Contains(part, "`"+key+"`") {
-			t.Errorf("docs/configuration.md does not have %s, or not where it belongs", key)
-		}
+	for _, change := range []func(*config.Key){
+		func(k *config.Key) { k.Path += "_2" },
+		func(k *config.Key) { k.Default.Text = "41" },
+		func(k *config.Key) { k.Meaning = "other" },
+		func(k *config.Key) { k.Later = true },
+	} {
+		keys := config.Keys()
+		change(&keys[slices.IndexFunc(keys, func(k config.Key) bool { return k.Path == "kafka.group" })])
+		made, _ := fillTables(string(text), keys)
+		require.NotEqual(t, string(text), made)
 	}
 }
 
-// comesLater asks the configuration whether a key takes any value but one.
-func comesLater(key string) bool {
-	_, _, err := config.Load("", []string{
-		"DEDUP_KAFKA_BROKERS=k:9092", "DEDUP_REDIS_ADDRS=r:6379", "DEDUP_POSTGRES_URL=postgres://p/d", variable(key) + "=x=y",
-	})
-	return err != nil && strings.Contains(err.Error(), key+": ") && strings.Contains(err.Error(), "comes with a later release")
+// requireMade compares a file of the tree with what it is made from.
+func requireMade(t *testing.T, name, want string) {
+	t.Helper()
+	path := filepath.Join(root, name)
+	if *rewrite {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(text), "%s is not what internal/app/config/keys.go and meanings.go say; write it anew with:"+
+		" go test ./internal/house -run TestConfigurationPage -rewrite", name)
+}
+
+var tables = regexp.MustCompile(`(?s)(<!-- keys ([a-z_ ]+) -->\n).*?(<!-- /keys -->)`)
+
+// fillTables puts the keys into the tables between the page's marks, and counts
+// how often each got one.
+func fillTables(page string, keys []config.Key) (made string, shown map[string]int) {
+	shown = map[string]int{}
+	return tables.ReplaceAllStringFunc(page, func(table string) string {
+		m := tables.FindStringSubmatch(table)
+		if m[2] == "later" {
+			return m[1] + laterTable(keys, shown) + m[3]
+		}
+		rows := "| key | default | meaning |\n| --- | --- | --- |\n"
+		for _, k := range keys {
+			section, _, _ := strings.Cut(k.Path, ".")
+			if slices.Contains(strings.Fields(m[2]), section) && !k.Later {
+				shown[k.Path]++
+				rows += row(k)
+			}
+		}
+		return m[1] + rows + m[3]
+	}), shown
+}
+
+func row(k config.Key) string {
+	standard := " "
+	switch {
+	case k.Required:
+		standard = " must be set "
+	case defaultText(k) != "":
+		standard = " `" + defaultText(k) + "` "
+	}
+	return "| `" + k.Path + "` |" + standard + "| " + k.Meaning + " |\n"
+}
+
+func defaultText(k config.Key) string {
+	switch {
+	case k.Default.Shape == setting.List && len(k.Default.Items) > 0:
+		return "[" + strings.Join(k.Default.Items, ", ") + "]"
+	case k.Default.Shape == setting.Map && !k.Later:
+		return "{}"
+	}
+	return k.Default.Text
+}
+
+// laterTable puts neighbours of one section and one value into a row.
+func laterTable(keys []config.Key, shown map[string]int) string {
+	rows, open := "| key | only value |\n| --- | --- |\n", ""
+	end := ""
+	for _, k := range keys {
+		if !k.Later {
+			continue
+		}
+		shown[k.Path]++
+		value := "unset"
+		if defaultText(k) != "" {
+			value = "`" + defaultText(k) + "`"
+		}
+		section, _, _ := strings.Cut(k.Path, ".")
+		if section+value == open {
+			rows += ", `" + k.Path + "`"
+		} else {
+			rows += end + "| `" + k.Path + "`"
+		}
+		open, end = section+value, " | "+value+" |\n"
+	}
+	return rows + end
 }
 
 // TestConfigurationExamples: each YAML block of a document is a configuration

@@ -20,6 +20,7 @@ type key struct {
 	// as the environment does.
 	standard string
 	secret   bool // the value must not be shown
+	later    bool // of a feature that does not exist yet: only the default is taken
 	set      func(setting.Written) error
 }
 
@@ -162,7 +163,8 @@ func secret(path string, into *setting.Secret, check func(string) error) key {
 // later is a key whose feature does not exist yet. Its default is accepted, so
 // that a file with every key at its default is one this release takes.
 func later(shape setting.Shape, path, standard string) key {
-	k := key{path: path, shape: shape, standard: standard, secret: strings.HasSuffix(path, "password")}
+	k := key{path: path, shape: shape, standard: standard, later: true}
+	k.secret = strings.HasSuffix(path, "password") || strings.HasSuffix(path, "url")
 	k.set = func(w setting.Written) error {
 		want := k.parse(standard, w.At)
 		if w.Shape == shape && w.Text == want.Text && slices.Equal(w.Items, want.Items) && maps.Equal(w.Pairs, want.Pairs) {

@@ -35,30 +35,37 @@ func Default() *Config {
 // for that one alone. The error is setting.Problems, everything at once; no
 // value of a secret is in it.
 func Load(path string, environ []string, required ...string) (*Config, []Warning, error) {
+	if len(required) == 0 {
+		required = Required()
+	}
+	l, warnings := read(path, environ, required)
+	if len(l.problems) > 0 {
+		return nil, warnings, l.problems.Sorted()
+	}
+	return l.config, warnings, nil
+}
+
+// read is Load with what it found out on the way.
+func read(path string, environ, required []string) (*loader, []Warning) {
 	c := Default()
-	l := loader{config: c, keys: c.keys(), places: map[string]setting.Place{}}
+	l := &loader{config: c, keys: c.keys(), places: map[string]setting.Place{}, written: map[string]setting.Written{}}
 	if path != "" {
 		l.fromFile(path)
 	}
 	warnings := l.fromEnvironment(environ)
-	if len(required) == 0 {
-		required = Required()
-	}
 	// Of a file that could not be read nobody knows what it sets.
 	if !slices.ContainsFunc(l.problems, func(p setting.Problem) bool { return p.Path == "" }) {
 		l.require(required, path)
 	}
 	l.check()
-	if len(l.problems) > 0 {
-		return nil, warnings, l.problems.Sorted()
-	}
-	return c, warnings, nil
+	return l, warnings
 }
 
 type loader struct {
 	config   *Config
 	keys     []key
-	places   map[string]setting.Place // of every key that was written
+	places   map[string]setting.Place   // of every key that was written
+	written  map[string]setting.Written // likewise; what counts
 	problems setting.Problems
 }
 
@@ -102,7 +109,7 @@ func ofAnother(name string) bool {
 }
 
 func (l *loader) set(k *key, w setting.Written) {
-	l.places[k.path] = w.At
+	l.places[k.path], l.written[k.path] = w.At, w
 	err := k.set(w)
 	if err == nil {
 		return

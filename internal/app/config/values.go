@@ -86,12 +86,14 @@ func outputTopic(s string) error {
 // taken already, so no other topic may have it.
 func operatorTopic(path string, into *string) key {
 	const standard = "dedup-operator"
-	return text(path, into, standard, func(s string) error {
+	k := text(path, into, standard, func(s string) error {
 		if s != standard {
 			return notYet(standard)
 		}
 		return nil
 	})
+	k.later = true
+	return k
 }
 
 // slot is a number; auto is slot 0 as long as slots are not leased.
