@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"dedupledger/topics/acl"
 )
 
 const (
@@ -39,7 +41,7 @@ func Ensure(ctx context.Context, adm *kadm.Client, p Plan) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	report.brokers = len(meta.Brokers)
+	report.brokers, report.principal = len(meta.Brokers), p.principal()
 	states, err := p.states(ctx, adm, meta.Topics.Names())
 	if err != nil {
 		return report, err
@@ -76,6 +78,9 @@ func (p *Plan) states(ctx context.Context, adm *kadm.Client, existing []string) 
 	if err != nil {
 		return nil, err
 	}
+	if missing := have.lacksCompare(names); len(missing) > 0 {
+		return nil, &acl.MissingError{Principal: p.principal(), Rights: missing}
+	}
 	return p.wanted(raws, have)
 }
 
@@ -101,7 +106,7 @@ func (r *Report) create(ctx context.Context, adm *kadm.Client, states []*topicSt
 			continue
 		}
 		if !r.DryRun {
-			err := createTopic(ctx, adm, t)
+			err := createTopic(ctx, adm, t, r.principal)
 			if errors.Is(err, kerr.TopicAlreadyExists) {
 				// Another ensure was faster between our look and our call. What it
 				// made is compared like any topic that was there.
@@ -127,7 +132,7 @@ func (r *Report) create(ctx context.Context, adm *kadm.Client, states []*topicSt
 	return r.awaitVisible(ctx, adm, made)
 }
 
-func createTopic(ctx context.Context, adm *kadm.Client, t *topicState) error {
+func createTopic(ctx context.Context, adm *kadm.Client, t *topicState, who acl.Principal) error {
 	configs := make(map[string]*string, len(t.settings))
 	for k, v := range t.settings {
 		configs[k] = &v
@@ -137,7 +142,8 @@ func createTopic(ctx context.Context, adm *kadm.Client, t *topicState) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
-		return fmt.Errorf("creating topic %q: this user needs the right CREATE on it: %w", t.name, err)
+		missing := acl.Rights{{Resource: acl.Topic, Name: acl.Named(t.name), Operation: acl.Create}}
+		return fmt.Errorf("creating topic %q: %w: %w", t.name, &acl.MissingError{Principal: who, Rights: missing}, err)
 	case resp.ErrMessage != "":
 		return fmt.Errorf("creating topic %q: %w: %s", t.name, err, resp.ErrMessage)
 	default:
@@ -220,11 +226,11 @@ func describe(ctx context.Context, adm *kadm.Client, states []*topicState) error
 		return err != nil || !late, err
 	})
 	if err != nil {
-		return fmt.Errorf("reading topic settings (needs the right DESCRIBE_CONFIGS): %w", err)
+		return fmt.Errorf("reading topic settings: %w", err)
 	}
 	for _, c := range configs {
 		if c.Err != nil {
-			return fmt.Errorf("reading the settings of topic %q (needs the right DESCRIBE_CONFIGS): %w", c.Name, c.Err)
+			return fmt.Errorf("reading the settings of topic %q: %w", c.Name, c.Err)
 		}
 		t := byName[c.Name]
 		if t == nil {

@@ -266,7 +266,7 @@ func TestEnsureNotAllowed(t *testing.T) {
 	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.CreateTopics}, Err: kerr.TopicAuthorizationFailed, Count: -1})
 	_, err := topics.Ensure(t.Context(), adm, newPlan(t, "raw-ingest.a"))
 	require.ErrorIs(t, err, kerr.TopicAuthorizationFailed)
-	require.ErrorContains(t, err, `creating topic "clean.a": this user needs the right CREATE`)
+	require.ErrorContains(t, err, `creating topic "clean.a": this client's Kafka principal lacks CREATE on topic clean.a; grant: `)
 }
 
 func TestCheck(t *testing.T) {

@@ -19,12 +19,14 @@ import (
 type Layout struct {
 	topics map[string]topicInfo
 	names  map[ledger.TopicID]string
+	hidden map[string]bool // asked for, and denied without a word whether they are there
 }
 
 type topicInfo struct {
 	id         ledger.TopicID
 	partitions int32
 	replicas   int
+	allowed    []kadm.ACLOperation // to this client; empty where the broker does not tell
 }
 
 // Count is the number of partitions, 0 for a topic that is not there.
@@ -58,18 +60,40 @@ func (l *Layout) add(topic string, info topicInfo) {
 // FetchLayout asks the brokers, not the client's cache, for the named topics.
 // Topics that do not exist are left out; no topic is created by asking.
 func FetchLayout(ctx context.Context, adm *kadm.Client, topics ...string) (*Layout, error) {
-	l := &Layout{topics: map[string]topicInfo{}, names: map[ledger.TopicID]string{}}
+	l := &Layout{topics: map[string]topicInfo{}, names: map[ledger.TopicID]string{}, hidden: map[string]bool{}}
 	if len(topics) == 0 {
 		return l, nil // kadm would take no names for all
 	}
 	meta, err := freshMetadata(ctx, adm, topics...)
+	switch {
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		err = l.takeEach(ctx, adm, topics)
+	case err == nil:
+		err = l.take(meta)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := l.take(meta); err != nil {
-		return nil, err
-	}
 	return l, nil
+}
+
+// takeEach asks for one topic after the other: kadm has no answer for any of them
+// where one is denied.
+func (l *Layout) takeEach(ctx context.Context, adm *kadm.Client, topics []string) error {
+	for _, name := range topics {
+		meta, err := freshMetadata(ctx, adm, name)
+		if errors.Is(err, kerr.TopicAuthorizationFailed) {
+			l.hidden[name] = true
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.take(meta); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // freshMetadata goes past the client's cache of five seconds: kadm does so when
@@ -91,7 +115,10 @@ func (l *Layout) take(meta kadm.Metadata) error {
 		case t.Err != nil:
 			return fmt.Errorf("asking Kafka for topic %q: %w", name, t.Err)
 		}
-		l.add(name, topicInfo{id: ledger.TopicID(t.ID), partitions: int32(len(t.Partitions)), replicas: replicas(t)}) //nolint:gosec // Kafka counts them in int32
+		l.add(name, topicInfo{
+			id: ledger.TopicID(t.ID), partitions: int32(len(t.Partitions)), replicas: replicas(t), //nolint:gosec // Kafka counts them in int32
+			allowed: t.AuthorizedOperations,
+		})
 	}
 	return nil
 }
@@ -123,12 +150,12 @@ type RouteError struct {
 func (e *RouteError) Error() string { return e.Err.Error() }
 func (e *RouteError) Unwrap() error { return e.Err }
 
-// Check looks whether the outputs of the raw topics are there, and returns the
-// layout of raw topics and outputs together. The error joins a *MissingError
-// for each raw topic whose outputs are incomplete and a *RouteError for each
-// that can have none: one such topic says nothing of the others. Without a
-// layout the error is of the asking. A raw topic that is not there is no error:
-// it has nothing to filter yet.
+// Check looks whether the outputs of the raw topics are there and what may be
+// done with them, and returns the layout of raw topics and outputs together. The
+// error joins, for each raw topic, a *DeniedError where rights are missing, a
+// *MissingError where outputs are, and a *RouteError where there can be none: one
+// such topic says nothing of the others. Without a layout the error is of the
+// asking. A raw topic that is not there is no error: it has nothing to filter yet.
 func Check(ctx context.Context, adm *kadm.Client, r *Router, raw ...string) (*Layout, error) {
 	outputs := make(map[string][]string, len(raw))
 	names := slices.Clone(raw)
@@ -147,7 +174,10 @@ func Check(ctx context.Context, adm *kadm.Client, r *Router, raw ...string) (*La
 		return nil, err
 	}
 	for _, topic := range raw {
-		missing := slices.DeleteFunc(outputs[topic], layout.has)
+		if denied := layout.denied(topic, outputs[topic]); denied != nil {
+			errs = append(errs, denied)
+		}
+		missing := slices.DeleteFunc(outputs[topic], func(name string) bool { return layout.has(name) || layout.hidden[name] })
 		if len(missing) > 0 {
 			errs = append(errs, &MissingError{Raw: topic, Missing: missing})
 		}

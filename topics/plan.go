@@ -45,6 +45,7 @@ type Plan struct {
 	Create         Create
 	DryRun         bool   // report what would be created, create nothing
 	Bootstrap      string // host:port,… for the repair commands
+	Principal      string // likewise: User:…, or "" where only the broker knows it
 }
 
 // role is what a topic is for; it decides settings and checks.

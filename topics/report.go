@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"dedupledger/topics/acl"
 )
 
 // Report is what Ensure did, or would do, and found.
@@ -14,7 +16,8 @@ type Report struct {
 	Present    []NewTopic // that were there, without settings
 	Mismatches []Mismatch
 
-	brokers int // of the cluster
+	brokers   int           // of the cluster
+	principal acl.Principal // who asks
 }
 
 // NewTopic is a topic with what it was, or would be, created with.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"dedupledger/topics/acl"
 )
 
 // Names are the topic settings as the configuration has them (docs/configuration.md,
@@ -65,6 +67,19 @@ func New(n Names) (*Router, error) {
 
 // Pattern is the raw pattern, for the consumer's subscription.
 func (r *Router) Pattern() string { return r.names.Raw }
+
+// RawNames is what the names of all raw topics begin with, or every topic where
+// the pattern fixes no beginning.
+func (r *Router) RawNames() acl.Name {
+	re, err := regexp.Compile(strings.TrimPrefix(r.names.Raw, "^"))
+	if err != nil {
+		return acl.Named("*")
+	}
+	if prefix, _ := re.LiteralPrefix(); prefix != "" {
+		return acl.Prefix(prefix)
+	}
+	return acl.Named("*")
+}
 
 // Duplicates is where SEEN and DRIFT records go.
 func (r *Router) Duplicates() string { return r.names.Duplicates }
