@@ -17,6 +17,7 @@ const (
 	heldOutputsGone = "outputs_gone" // retention has taken outputs that must be learned
 	heldTopics      = "topics"       // an output topic is missing
 	heldDeadLetter  = "dead_letter"  // dead-letter refuses a record, its reference too
+	heldRights      = "rights"       // a right on a topic is missing
 )
 
 const (

@@ -36,6 +36,8 @@ func (s *session) noteFailure(doing string, err error) {
 			level = slog.LevelWarn
 		}
 		s.log.Log(context.Background(), level, "the ledger does not answer; nothing is consumed meanwhile", "doing", doing, "error", err)
+	case isDenied(err):
+		s.log.Log(context.Background(), s.state.levelOf(err), "a right is missing; trying again", "doing", doing, "error", err)
 	default:
 		s.log.Warn("trying again", "doing", doing, "error", err)
 	}

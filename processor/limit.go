@@ -2,10 +2,12 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -43,6 +45,9 @@ func (p *Processor) outputLimit(ctx context.Context) (int32, error) {
 		return int32(limit), nil //nolint:gosec // bounded above
 	}
 	configs, err := adm.DescribeTopicConfigs(ctx, outs...)
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		configs, err = describeEach(ctx, adm, outs)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("reading max.message.bytes of outputs: %w", err)
 	}
@@ -59,4 +64,21 @@ func (p *Processor) outputLimit(ctx context.Context) (int32, error) {
 		}
 	}
 	return int32(max(limit, minBatch)), nil // bounded above
+}
+
+// describeEach asks for one topic after the other and leaves out those whose
+// settings may not be read: kadm answers for none where one is denied. A batch
+// that is then too large is halved, as for any output that refuses it.
+func describeEach(ctx context.Context, adm *kadm.Client, names []string) (all kadm.ResourceConfigs, err error) {
+	for _, name := range names {
+		one, err := adm.DescribeTopicConfigs(ctx, name)
+		if errors.Is(err, kerr.TopicAuthorizationFailed) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
 }

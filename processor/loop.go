@@ -264,6 +264,7 @@ func (s *session) commit(work context.Context, b *batch) error {
 	o, dataErr, err := s.kafka.transact(outs, marks)
 	b.committed = time.Now()
 	s.m.stage("commit", b.committed.Sub(b.registered))
+	var denied *deniedError
 	switch {
 	case o == committed:
 		s.failures = 0
@@ -274,6 +275,10 @@ func (s *session) commit(work context.Context, b *batch) error {
 	case dataErr != nil:
 		s.resync("an output refused a record")
 		return s.isolate(work, b, dataErr)
+	case errors.As(err, &denied):
+		s.resync("an output topic may not be written to")
+		s.holdDenied(b, outs, denied)
+		return nil
 	default:
 		s.waitAfterAbort(work, err)
 		// Not known to be aborted: EndTxn may have been applied although its

@@ -39,6 +39,7 @@ type bundle struct {
 	ledger  *memLedger
 	id      uuid.UUID
 	router  *topics.Router
+	opts    []kgo.Opt // of the tests' own clients
 	runs    int
 }
 
@@ -55,20 +56,22 @@ func (headerKey) Key(s topics.Scope, _ []byte, header func(string) ([]byte, bool
 }
 func (headerKey) LedgerScope(s topics.Scope, _ string) string { return s.String() }
 
-func setup(t *testing.T) *bundle {
+func setup(t *testing.T) *bundle { return setupWith(t, nil) }
+
+func setupWith(t *testing.T, clients []kgo.Opt, cluster ...kfake.Opt) *bundle {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1),
-		kfake.SeedTopics(partitions, rawTopic, cleanTopic, "duplicates", "dead-letter"))
+	c, err := kfake.NewCluster(append(cluster, kfake.NumBrokers(1),
+		kfake.SeedTopics(partitions, rawTopic, cleanTopic, "duplicates", "dead-letter"))...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	cl, err := kgo.NewClient(append(clients, kgo.SeedBrokers(c.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	require.NoError(t, err)
 	t.Cleanup(cl.Close)
 	r, err := topics.New(topics.Names{
 		Raw: `^raw-ingest\.(.+)$`, Operator: "dedup-operator", Clean: "clean.$1", Duplicates: "duplicates", DeadLetter: "dead-letter",
 	})
 	require.NoError(t, err)
-	return &bundle{t: t, cluster: c, cl: cl, adm: kadm.NewClient(cl), ledger: newMemLedger(), id: uuid.New(), router: r}
+	return &bundle{t: t, opts: clients, cluster: c, cl: cl, adm: kadm.NewClient(cl), ledger: newMemLedger(), id: uuid.New(), router: r}
 }
 
 // start runs a processor; the returned function stops it and waits.
@@ -136,8 +139,8 @@ func (b *bundle) read(n int) map[string]int {
 
 func (b *bundle) records(n int) []*kgo.Record {
 	b.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.ListenAddrs()...), kgo.ConsumeTopics(cleanTopic, "duplicates", "dead-letter"),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(50*time.Millisecond))
+	cl, err := kgo.NewClient(append(b.opts, kgo.SeedBrokers(b.cluster.ListenAddrs()...), kgo.ConsumeTopics(cleanTopic, "duplicates", "dead-letter"),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(50*time.Millisecond))...)
 	require.NoError(b.t, err)
 	defer cl.Close()
 	ctx, cancel := context.WithTimeoutCause(b.t.Context(), 30*time.Second, errors.New("outputs did not come"))

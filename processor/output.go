@@ -51,14 +51,18 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 	}
 	s.layout = layout
 	faults := map[string]error{} // by raw topic
+	denied := map[string]*topics.DeniedError{}
 	for err := range joined(err) {
 		var missing *topics.MissingError
 		var route *topics.RouteError
+		var lacking *topics.DeniedError
 		switch {
 		case errors.As(err, &missing):
 			faults[missing.Raw] = err
 		case errors.As(err, &route):
 			faults[route.Raw] = err
+		case errors.As(err, &lacking):
+			denied[lacking.Raw] = lacking
 		}
 	}
 	if err := s.proc.names.refresh(ctx, s.kafka.adm, s.cfg.Router); err != nil {
@@ -68,6 +72,8 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 	for _, p := range waiting {
 		id, ok := layout.ID(p.topic)
 		switch {
+		case p.stopsFor(denied[p.topic]):
+			s.hold(p, heldRights, denied[p.topic].Error())
 		case !ok || p.partition >= layout.Count(p.topic):
 			s.hold(p, heldTopics, fmt.Sprintf("raw topic %q is not there", p.topic))
 		case faults[p.topic] != nil:

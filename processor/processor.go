@@ -121,12 +121,14 @@ func (p *Processor) supervise(stop, work context.Context, i int) error {
 		}
 		if opened {
 			p.m.rebuilt("end")
+		}
+		if opened && !isDenied(err) { // a right that is missing is waited for, however long
 			rebuilds = append(within(rebuilds, time.Now().Add(-rebuildWindow)), time.Now())
 			if len(rebuilds) > maxRebuilds {
 				return fmt.Errorf("session %d was rebuilt %d times in %s: %w", i, maxRebuilds, rebuildWindow, err)
 			}
 		}
-		p.cfg.Log.Warn("a session is rebuilt", "session", i, "error", err)
+		p.cfg.Log.Log(stop, p.states[i].levelOf(err), "a session is rebuilt", "session", i, "error", err)
 		if wait = min(2*wait, retryMax); time.Since(began) > time.Minute {
 			wait = 2 * retryMin
 		}

@@ -60,10 +60,13 @@ func (p *Processor) openClient(ctx context.Context, i int, maxBatch int32) (*cli
 	return c, nil
 }
 
-// transactionalID is also the static member's instance id.
-func (p *Processor) transactionalID(i int) string {
-	return fmt.Sprintf("%s-%d-%d", p.cfg.Group, p.cfg.Slot, i)
+// TransactionalID is that of the ith session of a slot, and its static member's
+// instance id.
+func TransactionalID(group string, slot, i int) string {
+	return fmt.Sprintf("%s-%d-%d", group, slot, i)
 }
+
+func (p *Processor) transactionalID(i int) string { return TransactionalID(p.cfg.Group, p.cfg.Slot, i) }
 
 func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 	id := p.transactionalID(i)
@@ -241,8 +244,9 @@ func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, 
 	within, cancel := context.WithTimeout(bg, c.deliver)
 	defer cancel()
 	first := kgo.AbortingFirstErrPromise(c.gts.Client())
+	var refused refusals
 	for _, r := range outs {
-		c.gts.Produce(within, r, first.Promise())
+		c.gts.Produce(within, r, refused.promise(first.Promise()))
 	}
 	if err := c.gts.Client().Flush(bg); err != nil {
 		return broken, nil, fmt.Errorf("flushing outputs: %w", err)
@@ -254,12 +258,18 @@ func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, 
 	})
 	ok, err := c.gts.End(ctx, produced == nil)
 	switch {
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		// A raw topic's offset was refused, and then the transaction aborted. The
+		// position rule finds out whose.
+		return unknown, nil, fmt.Errorf("committing offsets: %w", err)
 	case err != nil:
 		return broken, nil, fmt.Errorf("ending the transaction: %w", err)
 	case ok:
 		return committed, nil, nil
 	case produced != nil && isDataError(produced):
 		return unknown, produced, nil
+	case len(refused.topics) > 0:
+		return unknown, nil, &deniedError{topics: refused.topics, err: produced}
 	case produced != nil && errors.Is(produced, kerr.UnknownTopicID):
 		return broken, nil, fmt.Errorf("an output topic was created again: %w", produced)
 	case produced != nil:
@@ -314,11 +324,10 @@ func isDataError(err error) bool {
 }
 
 // isFatal tells what no rebuild can mend: another process has this identity, or
-// rights are missing.
+// a setting or login is refused.
 func isFatal(err error) bool {
 	for _, e := range []error{
-		kerr.FencedInstanceID, kerr.GroupAuthorizationFailed, kerr.TransactionalIDAuthorizationFailed,
-		kerr.SaslAuthenticationFailed, kerr.ClusterAuthorizationFailed,
+		kerr.FencedInstanceID, kerr.SaslAuthenticationFailed,
 		kerr.InvalidTransactionTimeout, kerr.InvalidSessionTimeout,
 	} {
 		if errors.Is(err, e) {

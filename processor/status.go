@@ -3,6 +3,7 @@ package processor
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +38,7 @@ type sessionState struct {
 	silentWhy  string
 	failing    time.Time // since when no transaction is committed
 	failingWhy string
+	deniedTold time.Time // when the log said that a right is missing
 	lastCommit time.Time
 	parts      []partState
 }
@@ -58,7 +60,9 @@ func (st *sessionState) alive(yes bool) {
 }
 func (st *sessionState) moved() { st.set(func() { st.turned = time.Now() }) }
 func (st *sessionState) committed() {
-	st.set(func() { st.lastCommit, st.failing, st.failingWhy = time.Now(), time.Time{}, "" })
+	st.set(func() {
+		st.lastCommit, st.failing, st.failingWhy, st.deniedTold = time.Now(), time.Time{}, "", time.Time{}
+	})
 }
 
 func (st *sessionState) nothingInHand() {
@@ -72,6 +76,25 @@ func (st *sessionState) notCommitting(why string) {
 		}
 		st.failingWhy = why
 	})
+}
+
+// levelOf is the level at which the log tells an error. A right that is missing is
+// tried every few seconds and told at first, then each minute; /readyz has it.
+func (st *sessionState) levelOf(err error) slog.Level {
+	if !isDenied(err) {
+		return slog.LevelWarn
+	}
+	st.notCommitting(err.Error())
+	tell := false
+	st.set(func() {
+		if tell = time.Since(st.deniedTold) >= time.Minute; tell {
+			st.deniedTold = time.Now()
+		}
+	})
+	if tell {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
 }
 
 // ledgerAnswered says for how long the ledger did not answer; 0: it did.
