@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // ErrCircuitOpen is answered without asking Redis while it is taken for down.
@@ -21,15 +23,17 @@ type Circuit struct {
 //
 //	closed --Errors failures in a row--> open --Open passed, one probe--> closed or open
 type circuit struct {
-	cfg Circuit
-	now func() time.Time
-	log *slog.Logger
+	cfg   Circuit
+	now   func() time.Time
+	log   *slog.Logger
+	grant string // the command that gives a user the rights it needs
 
 	mu      sync.Mutex
 	errors  int // in a row, while closed
 	open    bool
 	until   time.Time // while open: no call before
 	probing bool      // while open: the probe is out
+	why     error     // while open: the last failure
 }
 
 // allow says whether a call may be made, and whether it is the probe. Each
@@ -61,22 +65,37 @@ func (c *circuit) done(ctx context.Context, probe bool, err error) {
 		c.errors = 0
 	default:
 		c.errors++
-		if c.errors >= c.cfg.Errors {
-			c.open, c.until = true, c.now().Add(c.cfg.Open)
-			c.log.WarnContext(ctx, "Redis does not answer; going on without it", "errors", c.errors, "error", err)
+		// A right that is missing is missing for the next call, too.
+		if refused := redis.IsPermissionError(err); refused || c.errors >= c.cfg.Errors {
+			c.open, c.until, c.why = true, c.now().Add(c.cfg.Open), err
+			c.tell(ctx, refused)
 		}
 	}
+}
+
+func (c *circuit) tell(ctx context.Context, refused bool) {
+	if refused {
+		c.log.WarnContext(ctx, "Redis refuses a command to this user; going on without it", "error", c.why, "grant", c.grant)
+		return
+	}
+	c.log.WarnContext(ctx, "Redis does not answer; going on without it", "errors", c.errors, "error", c.why)
 }
 
 func (c *circuit) probed(ctx context.Context, err error) {
 	c.probing = false
 	switch {
 	case err == nil:
-		c.open, c.errors = false, 0
+		c.open, c.errors, c.why = false, 0, nil
 		c.log.InfoContext(ctx, "Redis answers again")
 	case errors.Is(err, context.Canceled): // the caller went away: the next call probes
 	default:
-		c.until = c.now().Add(c.cfg.Open)
+		// What keeps Redis away may change meanwhile: down, then up with a user
+		// who may not. Said once, as it would be on its own.
+		changed := redis.IsPermissionError(err) && !redis.IsPermissionError(c.why)
+		c.until, c.why = c.now().Add(c.cfg.Open), err
+		if changed {
+			c.tell(ctx, true)
+		}
 	}
 }
 
@@ -84,4 +103,17 @@ func (c *circuit) isOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open
+}
+
+func (c *circuit) trouble() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.open:
+		return ""
+	case redis.IsPermissionError(c.why):
+		return "refused: " + c.why.Error()
+	default:
+		return "down"
+	}
 }

@@ -63,7 +63,7 @@ func Open(cfg Config) (*Hot, error) {
 		base:    cfg.Prefix + cfg.LedgerID + ":",
 		cap:     cfg.TTLCap,
 		timeout: cfg.Timeout,
-		circuit: &circuit{cfg: cfg.Circuit, now: time.Now, log: cfg.Log},
+		circuit: &circuit{cfg: cfg.Circuit, now: time.Now, log: cfg.Log, grant: Grant(cfg.Username, cfg.Prefix, len(cfg.Addrs) > 1 && cfg.MasterName == "")},
 		now:     time.Now,
 	}, nil
 }
@@ -78,6 +78,9 @@ func (h *Hot) Close() error {
 
 // CircuitOpen reports whether Redis is taken for down (dedup_hot_circuit_open).
 func (h *Hot) CircuitOpen() bool { return h.circuit.isOpen() }
+
+// Trouble says why Redis is left alone, in a few words; "" while it is used.
+func (h *Hot) Trouble() string { return h.circuit.trouble() }
 
 func (c Config) validate() error {
 	var errs []error

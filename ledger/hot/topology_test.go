@@ -3,6 +3,7 @@ package hot
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +68,10 @@ func TestRealCluster(t *testing.T) {
 		})
 	}
 
-	h := open(t, nodes[0], func(c *Config) { c.Addrs = nodes })
+	for _, c := range []*redis.Client{a, b} {
+		setUser(t, c, "dedup", Rules("dedup:", true)...)
+	}
+	h := open(t, nodes[0], func(c *Config) { c.Addrs, c.Username, c.Password = nodes, "dedup", "secret" })
 	now := clock()
 	facts := make([]ledger.Fact, 200)
 	for i := range facts {
@@ -96,7 +100,8 @@ func TestRealSentinel(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
 	require.NoError(t, os.WriteFile(conf, []byte("sentinel monitor facts "+host+" "+port+" 1\n"), 0o600))
 	sentinel := startRedis(t, conf, "--sentinel")
-	h := open(t, sentinel, func(c *Config) { c.MasterName = "facts" })
+	setUser(t, rawClient(t, net.JoinHostPort(host, port)), "dedup", Rules("dedup:", false)...)
+	h := open(t, sentinel, func(c *Config) { c.MasterName, c.Username, c.Password = "facts", "dedup", "secret" })
 	now := clock()
 	f := fact(now, "k", 1)
 	remember(t, h, now, f)
