@@ -179,8 +179,8 @@ func (a *app) openHot() error {
 }
 
 func (a *app) redisStatus() string {
-	if a.hot.CircuitOpen() {
-		return "down, verdicts unaffected"
+	if why := a.hot.Trouble(); why != "" {
+		return why + ", verdicts unaffected"
 	}
 	return "ok"
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/topics"
+	"dedupledger/topics/acl"
 )
 
 type routerType = *topics.Router
@@ -17,23 +17,35 @@ type routerType = *topics.Router
 // errNoRawTopic is what a start waits for when nothing is there to filter.
 var errNoRawTopic = errors.New("no raw topic yet")
 
-// awaitKafka waits until a broker answers and a raw topic exists. A raw topic
-// whose outputs are missing is not waited for here: the filter holds its
-// partitions, with the command that makes them, and filters the others.
+// awaitKafka waits until a broker answers and a raw topic exists. A right that is
+// missing ends the start with the command that grants it. A raw topic whose
+// outputs are missing is not waited for here: the filter holds its partitions,
+// with the command that makes them, and filters the others.
 func (a *app) awaitKafka(ctx context.Context, r routerType) error {
 	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(a.Config.Kafka.Brokers...), kgo.ClientID("dedup-ledger-start")}, a.ClientOptions...)...)
 	if err != nil {
 		return fmt.Errorf("preparing the Kafka client: %w", err)
 	}
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	return a.retry(ctx, "kafka", func(ctx context.Context) error { return a.lookAtTopics(ctx, adm, r) }, func(err error) bool {
-		return !errors.Is(err, kerr.SaslAuthenticationFailed) && !errors.Is(err, kerr.ClusterAuthorizationFailed)
+	a.cleanup.onStop("kafka", func(context.Context) error { cl.Close(); return nil })
+	look := a.newRights(cl, r)
+	err = a.retry(ctx, "kafka", func(ctx context.Context) error {
+		if err := a.lookAtTopics(ctx, look); err != nil {
+			return err
+		}
+		return look.check(ctx)
+	}, func(err error) bool {
+		var lacking *acl.MissingError
+		return !errors.As(err, &lacking) && !errors.Is(err, kerr.SaslAuthenticationFailed)
 	})
+	if err == nil {
+		a.watchRights(ctx, look)
+	}
+	return err
 }
 
-func (a *app) lookAtTopics(ctx context.Context, adm *kadm.Client, r routerType) error {
-	all, err := adm.ListTopics(ctx)
+func (a *app) lookAtTopics(ctx context.Context, look *rights) error {
+	r := look.router
+	all, err := look.adm.ListTopics(ctx)
 	if err != nil {
 		return fmt.Errorf("listing topics at %v: %w", a.Config.Kafka.Brokers, err)
 	}
@@ -44,9 +56,10 @@ func (a *app) lookAtTopics(ctx context.Context, adm *kadm.Client, r routerType) 
 		}
 	}
 	if len(raw) == 0 {
-		return fmt.Errorf("%w: none matches topics.raw %q; create one with: dedup topics ensure RAW-TOPIC", errNoRawTopic, r.Pattern())
+		return fmt.Errorf("%w: none matches topics.raw %q; create one with: dedup topics ensure RAW-TOPIC; if there is one it may be hidden, then grant: %s",
+			errNoRawTopic, r.Pattern(), look.who.Commands(acl.Raw(r.RawNames()))[0])
 	}
-	layout, err := topics.Check(ctx, adm, r, raw...)
+	layout, err := topics.Check(ctx, look.adm, r, raw...)
 	if layout == nil {
 		return err
 	}

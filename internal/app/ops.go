@@ -23,6 +23,7 @@ import (
 type readiness struct {
 	mu       sync.Mutex
 	starting map[string]string // what is waited for -> why
+	lacking  string            // rights on Kafka, as a sentence
 	filter   *processor.Processor
 	redis    func() string
 }
@@ -40,6 +41,13 @@ func (r *readiness) wait(what, why string) {
 		return
 	}
 	r.starting[what] = why
+}
+
+// lack notes which rights on Kafka are missing; empty: none.
+func (r *readiness) lack(rights string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lacking = rights
 }
 
 // run hands over to the filter.
@@ -63,6 +71,7 @@ type report struct {
 	Held       []heldReport      `json:"held,omitempty"`
 	LastCommit string            `json:"lastCommit,omitempty"`
 	Failing    string            `json:"notCommitting,omitempty"`
+	Rights     string            `json:"missingRights,omitempty"`
 }
 
 type heldReport struct {
@@ -85,7 +94,7 @@ func (r *readiness) report() (report, bool) {
 	st := r.filter.Status()
 	out := report{
 		Status: "ready", Postgres: "ok", Redis: r.redis(),
-		Sessions: st.Sessions, Joining: st.Joining, Running: st.Running, Pending: st.Waiting,
+		Rights: r.lacking, Sessions: st.Sessions, Joining: st.Joining, Running: st.Running, Pending: st.Waiting,
 	}
 	if st.Blocked > 0 {
 		out.Postgres = fmt.Sprintf("no answer for %s (%s)", st.Blocked.Round(time.Second), st.BlockedWhy)
@@ -99,7 +108,7 @@ func (r *readiness) report() (report, bool) {
 	if st.Failing > 0 {
 		out.Failing = fmt.Sprintf("for %s (%s)", st.Failing.Round(time.Second), st.FailingWhy)
 	}
-	ready := st.Failing == 0 && st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
+	ready := r.lacking == "" && st.Failing == 0 && st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
 	if !ready {
 		out.Status = "not ready"
 	}

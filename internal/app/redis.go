@@ -9,8 +9,9 @@ import (
 
 const redisEvery = 15 * time.Second
 
-// watchRedis shows what Redis tells of its memory, where it may be asked. A
-// policy that evicts is no fault: verdicts stay right, hot answers get fewer.
+// watchRedis looks whether Redis takes facts, before there are any, and shows what
+// it tells of its memory, where it may be asked. A policy that evicts is no
+// fault: verdicts stay right, hot answers get fewer.
 func (a *app) watchRedis(ctx context.Context) {
 	evicted := prometheus.NewGauge(prometheus.GaugeOpts{Name: "dedup_redis_evicted_keys", Help: "Keys that Redis evicted, from INFO."})
 	memory := prometheus.NewGauge(prometheus.GaugeOpts{Name: "dedup_redis_memory_bytes", Help: "Memory that Redis uses, from INFO."})
@@ -21,6 +22,9 @@ func (a *app) watchRedis(ctx context.Context) {
 		defer close(done)
 		policy := ""
 		for tick := time.Tick(redisEvery); ; {
+			if err := a.hot.Check(ctx); err != nil {
+				a.Log.Debug("Redis was looked at", "error", err) // the circuit says what matters
+			}
 			if st, err := a.hot.Stats(ctx); err == nil {
 				evicted.Set(float64(st.EvictedKeys))
 				memory.Set(float64(st.UsedMemory))

@@ -51,6 +51,10 @@ type Kafka struct {
 	Compression        string // none, snappy, lz4, zstd
 }
 
+// Principal is what the cluster's rights are granted to; "" where only the broker
+// knows it.
+func (k Kafka) Principal() string { return "User:ANONYMOUS" }
+
 // Topics are the names and limits of topics.
 type Topics struct {
 	Names          topics.Names

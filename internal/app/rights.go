@@ -1,0 +1,218 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"dedupledger/processor"
+	"dedupledger/topics"
+	"dedupledger/topics/acl"
+)
+
+// rightsEvery is how often a running filter looks whether its rights on Kafka
+// are still there. A right is tried where it is needed, too: this finds what is
+// not needed yet, and has the words.
+const rightsEvery = 10 * time.Second
+
+// rights looks for rights on Kafka that the filter needs and has not.
+type rights struct {
+	cl     *kgo.Client
+	adm    *kadm.Client
+	router routerType
+	who    acl.Principal
+	group  string
+	ids    []string        // transactional ids of this process
+	raw    map[string]bool // raw topics seen: one that may not be seen any more looks as if it were deleted
+}
+
+func (a *app) newRights(cl *kgo.Client, r routerType) *rights {
+	k := a.Config.Kafka
+	look := &rights{
+		cl: cl, adm: kadm.NewClient(cl), router: r, group: k.Group, raw: map[string]bool{},
+		who: acl.Principal{Name: a.Config.Kafka.Principal(), Bootstrap: strings.Join(k.Brokers, ",")},
+	}
+	for i := range a.Config.Processor.Sessions {
+		look.ids = append(look.ids, processor.TransactionalID(k.Group, a.Config.Processor.Slot, i))
+	}
+	return look
+}
+
+// check is an *acl.MissingError with all that is missing, another error if
+// nothing can be told, or nil.
+func (r *rights) check(ctx context.Context) error {
+	missing, err := r.onTopics(ctx)
+	if err != nil {
+		return err
+	}
+	member, err := r.onGroup(ctx)
+	if err != nil {
+		return err
+	}
+	if missing = append(missing, member...); len(missing) == 0 {
+		return nil
+	}
+	return &acl.MissingError{Principal: r.who, Rights: missing}
+}
+
+// onTopics asks with the topics' metadata (KIP-430).
+func (r *rights) onTopics(ctx context.Context) (acl.Rights, error) {
+	all, err := r.adm.ListTopics(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing topics: %w", err)
+	}
+	for _, name := range all.Names() {
+		if r.router.IsRaw(name) {
+			r.raw[name] = true
+		}
+	}
+	need, names := r.needed()
+	layout, err := topics.FetchLayout(ctx, r.adm, names...)
+	if err != nil {
+		return nil, fmt.Errorf("asking for rights: %w", err)
+	}
+	for name := range r.raw {
+		if layout.Count(name) == 0 && !layout.Hidden(name) {
+			delete(r.raw, name) // gone
+		}
+	}
+	return layout.Lacks(need), nil
+}
+
+// needed are the rights on the raw topics and their outputs, and the topics.
+func (r *rights) needed() (need acl.Rights, names []string) {
+	var raw, outputs []acl.Name
+	add := func(to *[]acl.Name, name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+			*to = append(*to, acl.Named(name))
+		}
+	}
+	for name := range r.raw {
+		add(&raw, name)
+		outs, err := r.router.Outputs(name)
+		if err != nil {
+			continue // told where the topic is assigned
+		}
+		for _, out := range outs {
+			add(&outputs, out)
+		}
+	}
+	byName := func(a, b acl.Name) int { return strings.Compare(a.Text, b.Text) }
+	slices.SortFunc(raw, byName)
+	slices.SortFunc(outputs, byName)
+	for _, n := range raw {
+		need = append(need, acl.Raw(n)...)
+	}
+	for _, n := range outputs {
+		need = append(need, acl.Output(n)...)
+	}
+	return need, names
+}
+
+// onGroup asks with requests that are refused in any case and change nothing: a
+// broker looks at the rights first. A heartbeat of nobody is UNKNOWN_MEMBER_ID;
+// a producer id with a timeout of 0 is INVALID_TRANSACTION_TIMEOUT, before a
+// producer of that transactional id would be fenced.
+func (r *rights) onGroup(ctx context.Context) (missing acl.Rights, err error) {
+	member := acl.Member(r.group)
+	beat := kmsg.NewPtrHeartbeatRequest()
+	beat.Group, beat.MemberID = r.group, "nobody"
+	resp, err := beat.RequestWith(ctx, r.cl)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.ErrorCode)
+	}
+	switch {
+	case errors.Is(err, kerr.GroupAuthorizationFailed):
+		missing = append(missing, member[0])
+	case !answered(err):
+		return nil, fmt.Errorf("asking for rights on group %s: %w", r.group, err)
+	}
+	for _, id := range r.ids {
+		err := r.askProducer(ctx, id)
+		switch {
+		case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+			return append(missing, member[1]), nil
+		case !answered(err):
+			return nil, fmt.Errorf("asking for rights on transactional id %s: %w", id, err)
+		}
+	}
+	return missing, nil
+}
+
+func (r *rights) askProducer(ctx context.Context, id string) error {
+	req := kmsg.NewPtrInitProducerIDRequest()
+	req.TransactionalID, req.TransactionTimeoutMillis = &id, 0
+	resp, err := req.RequestWith(ctx, r.cl)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(resp.ErrorCode)
+}
+
+// answered tells a broker's word from the lack of one.
+func answered(err error) bool {
+	if err == nil {
+		return true
+	}
+	told, ok := errors.AsType[*kerr.Error](err)
+	return ok && !told.Retriable
+}
+
+// watchRights says while the filter runs which rights are missing: in /readyz, in
+// a metric, and in the log when that changes. Nothing is stopped here: what needs
+// the right waits by itself, the rest goes on.
+func (a *app) watchRights(ctx context.Context, look *rights) {
+	count := prometheus.NewGauge(prometheus.GaugeOpts{Name: "dedup_missing_rights", Help: "Rights on Kafka that the filter needs and lacks."})
+	a.reg.MustRegister(count)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		said := ""
+		for tick := time.Tick(rightsEvery); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick:
+			}
+			n, why, err := missing(look.check(ctx))
+			if err != nil {
+				a.Log.Debug("rights on Kafka were not looked at", "error", err)
+				continue
+			}
+			count.Set(float64(n))
+			a.ready.lack(why)
+			if why != said {
+				a.tellRights(why)
+			}
+			said = why
+		}
+	}()
+	a.cleanup.onStop("rights", func(context.Context) error { cancel(); <-done; return nil })
+}
+
+func missing(err error) (n int, why string, failed error) {
+	lacking, ok := errors.AsType[*acl.MissingError](err)
+	if !ok {
+		return 0, "", err
+	}
+	return len(lacking.Rights), lacking.Error(), nil
+}
+
+func (a *app) tellRights(why string) {
+	if why == "" {
+		a.Log.Info("all rights on Kafka are there again")
+		return
+	}
+	a.Log.Warn("rights on Kafka are missing; what needs them waits", "why", why)
+}
