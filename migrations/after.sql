@@ -1,4 +1,5 @@
 -- Rights, for the roles that exist, and the months ahead. Harmless when repeated.
+-- plan: locks dedup_ledger, dedup_sighting SHARE UPDATE EXCLUSIVE
 do $$
 declare
     v_function text;

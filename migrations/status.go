@@ -3,7 +3,6 @@ package migrations
 import (
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 
 	"github.com/jackc/pgx/v5"
@@ -39,33 +38,6 @@ func Status(ctx context.Context, url string) ([]State, error) {
 		states[i] = State{Source: s, Applied: s.Version <= have}
 	}
 	return states, nil
-}
-
-// planHead stands before the plan: what runs it by another way than Up leaves a
-// schema that this program takes for none.
-const planHead = "-- To be read. Only `dedup migrate up` also records in dedup_migration what it applied.\n"
-
-// Plan writes the SQL that Up would run, in order, and runs nothing.
-func Plan(ctx context.Context, url string, w io.Writer) error {
-	states, err := Status(ctx, url)
-	if err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w, planHead); err != nil {
-		return fmt.Errorf("writing the plan: %w", err)
-	}
-	for _, s := range states {
-		if s.Applied {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "-- %s\n%s\n", s.Name, s.SQL); err != nil {
-			return fmt.Errorf("writing the plan: %w", err)
-		}
-	}
-	if _, err := fmt.Fprintf(w, "-- after every run\n%s", after); err != nil {
-		return fmt.Errorf("writing the plan: %w", err)
-	}
-	return nil
 }
 
 func sqlFiles() (fs.FS, error) {

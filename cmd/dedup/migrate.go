@@ -123,9 +123,10 @@ func (p *program) printStates(states []migrations.State) error {
 func newMigratePlan(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan",
-		Short: "print the SQL that up would run, and run nothing",
-		Long: "Prints the SQL that up would run, and runs nothing. It is for reading: up also records what it\n" +
-			"applied, and a schema made by another way counts as none.",
+		Short: "print the SQL that up would run, with the locks it takes, and run nothing",
+		Long: "Prints the SQL that up would run, and runs nothing. Above each statement stands which tables it locks,\n" +
+			"how, and who waits meanwhile, and which it scans or rewrites. It is for reading: up also records what\n" +
+			"it applied, and a schema made by another way counts as none.",
 		Example: "  dedup migrate plan -c /etc/dedup.yaml > plan.sql",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -133,9 +134,36 @@ func newMigratePlan(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return migrations.Plan(c.Context(), url.Reveal(), p.stdout)
+			planned, err := migrations.Plan(c.Context(), url.Reveal())
+			if err != nil {
+				return err //nolint:wrapcheck // a sentence already
+			}
+			return p.print(plannedOf(planned), func(w io.Writer) error { return migrations.WritePlan(w, planned) })
 		},
 	}
+}
+
+// plannedStatement is one statement of `dedup migrate plan -o json`.
+type plannedStatement struct {
+	Migration string            `json:"migration"`
+	SQL       string            `json:"sql"`
+	Locks     map[string]string `json:"locks"` // mode by table
+	Scans     []string          `json:"scans"`
+	Rewrites  []string          `json:"rewrites"`
+}
+
+func plannedOf(planned []migrations.Planned) []plannedStatement {
+	all := []plannedStatement{}
+	for _, m := range planned {
+		for _, s := range m.Statements {
+			one := plannedStatement{m.Name, s.SQL, map[string]string{}, append([]string{}, s.Scans...), append([]string{}, s.Rewrites...)}
+			for _, l := range s.Locks {
+				one.Locks[l.Table] = l.Mode
+			}
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // durationFlag is a flag in the configuration's spelling of durations.

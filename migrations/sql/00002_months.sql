@@ -70,4 +70,5 @@ as $$
 $$;
 -- +goose StatementEnd
 
+-- plan: locks dedup_ledger, dedup_sighting SHARE UPDATE EXCLUSIVE
 select dedup_months_1(3);

@@ -477,6 +477,7 @@ $$;
 -- +goose StatementEnd
 
 -- Moves so many records and bytes into one account (or out of it).
+-- plan: locks dedup_hour ROW EXCLUSIVE
 -- +goose StatementBegin
 create function dedup_account_1(p_scope text, p_hour timestamptz, p_status text, p_count bigint, p_bytes bigint) returns void
 language sql volatile

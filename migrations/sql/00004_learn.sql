@@ -144,6 +144,7 @@ $$;
 -- +goose StatementEnd
 
 -- A range in which learning found no output.
+-- plan: locks dedup_gap ROW EXCLUSIVE
 -- +goose StatementBegin
 create function dedup_hole_1(p_topic uuid, p_partition integer, p_from_epoch integer, p_from bigint, p_to_epoch integer, p_to bigint, p_at timestamptz) returns void
 language sql volatile
