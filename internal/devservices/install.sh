@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what native Kafka, Redis and PostgreSQL need for tests and benchmarks.
+# Installs what native Kafka, Redis, PostgreSQL and PgBouncer need for tests and
+# benchmarks.
 #
 #   install.sh [FOLDER]     FOLDER: where Kafka's jars go, default .services/kafka under the repository
 #
@@ -24,6 +25,7 @@ have_postgres() {
 missing=
 have_postgres || missing="$missing postgresql-15"
 command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"
+command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ] || missing="$missing pgbouncer"
 command -v java >/dev/null 2>&1 || missing="$missing openjdk-17-jre-headless"
 # The tests are built with the race detector, which needs a C compiler.
 command -v gcc >/dev/null 2>&1 || command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"

@@ -64,9 +64,8 @@ type Services struct {
 	closers []func() error
 }
 
-// Start finds or starts one set of services. Close ends those it started. The
-// error of a service that cannot be had is an *UnavailableError.
-func Start(ctx context.Context, o Options) (*Services, error) {
+// New is a set that holds nothing yet, for servers started one by one.
+func New(o Options) (*Services, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -75,7 +74,16 @@ func Start(ctx context.Context, o Options) (*Services, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Services{opts: o, temp: temp}
+	return &Services{opts: o, temp: temp}, nil
+}
+
+// Start finds or starts one set of services. Close ends those it started. The
+// error of a service that cannot be had is an *UnavailableError.
+func Start(ctx context.Context, o Options) (*Services, error) {
+	s, err := New(o)
+	if err != nil {
+		return nil, err
+	}
 	var g errgroup.Group
 	g.Go(func() error { return s.find(ctx, &s.kafka, "kafka", EnvKafka, s.kafkaWays()) })
 	g.Go(func() error { return s.find(ctx, &s.redis, "redis", EnvRedis, s.redisWays()) })
