@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,6 +26,7 @@ type Ledger struct {
 	config Config
 	log    *slog.Logger
 	id     uuid.UUID
+	name   atomic.Pointer[string] // application_name of new connections
 }
 
 // Open connects, checks the schema and reads the ledger's id. A schema of
@@ -36,11 +38,14 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
+	l := &Ledger{config: c, log: c.Logger.With("component", "ledger")}
+	l.name.Store(&c.ApplicationName)
+	config.BeforeConnect = l.named(config.BeforeConnect)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the PostgreSQL pool: %w", err)
 	}
-	l := &Ledger{pool: pool, config: c, log: c.Logger.With("component", "ledger")}
+	l.pool = pool
 	if err := l.Check(ctx); err != nil {
 		pool.Close()
 		return nil, err
@@ -55,6 +60,25 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 // ID is the ledger's own, made by the first migration. It marks Kafka offsets
 // and Redis keys as this ledger's.
 func (l *Ledger) ID() uuid.UUID { return l.id }
+
+// Rename gives the pool's connections another application_name: those in use are
+// replaced when they come back.
+func (l *Ledger) Rename(applicationName string) {
+	if *l.name.Swap(&applicationName) != applicationName {
+		l.pool.Reset()
+	}
+}
+
+// named puts the present name into each new connection, and then asks before.
+func (l *Ledger) named(before func(context.Context, *pgx.ConnConfig) error) func(context.Context, *pgx.ConnConfig) error {
+	return func(ctx context.Context, cc *pgx.ConnConfig) error {
+		cc.RuntimeParams["application_name"] = *l.name.Load()
+		if before == nil {
+			return nil
+		}
+		return before(ctx, cc)
+	}
+}
 
 // Close waits for what is under way and closes all connections.
 func (l *Ledger) Close() { l.pool.Close() }
