@@ -208,3 +208,11 @@ func (b *bundle) judgeUnordered(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, slices.Concat(lawOne(o), lawTwo(o), nothingLost(o), verdicts(o), repeats(o), untouched(o), ourHeaders(o), hoursClose(o)))
 }
+
+// text is the whole log.
+func (f *filter) text(t *testing.T) string {
+	t.Helper()
+	log, err := os.ReadFile(f.log)
+	require.NoError(t, err)
+	return string(log)
+}

@@ -56,7 +56,7 @@ type Ledger struct {
 type Config struct {
 	Brokers     []string
 	Group       string
-	Slot        int
+	Slot        int // of this process, where Slots is nil
 	Sessions    int
 	Static      bool          // static membership (KIP-345)
 	Rebalance   time.Duration // below Transaction
@@ -77,6 +77,8 @@ type Config struct {
 	Input    topics.Input
 	Ledger   Ledger
 	Keyer    Keyer
+	Slots    Slots           // numbers this process; nil: Slot does
+	Leaving  <-chan struct{} // closed when the next stop is for good; nil: never
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 

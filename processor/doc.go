@@ -24,6 +24,9 @@
 //	learn.go       reads the committed outputs back after Postgres lost commits
 //	reader.go      the committed outputs in the order of their origins
 //	replaced.go    another process with the same slot
+//	slot.go        the process's slot, and its change under way
+//	leave.go       a stop that is for good
+//	idle.go        more sessions than partitions, said once
 //	names.go       topic ids -> present names
 //	status.go      what /readyz tells
 //	metrics.go     and ages.go: docs/operations.md, what exists so far

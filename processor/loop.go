@@ -117,6 +117,7 @@ func (s *session) takeEvents(work context.Context) error {
 			if len(events) > 0 {
 				s.m.partitions(s.index, s.parts)
 			}
+			s.tellIdle(work)
 			return nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,10 +28,12 @@ var ErrStalled = errors.New("processor: no progress although the ledger answers"
 
 // Processor runs the sessions of one process.
 type Processor struct {
-	cfg    Config
-	m      *metrics
-	states []*sessionState
-	names  *names
+	cfg     Config
+	m       *metrics
+	slot    atomic.Int64 // changes between the lives of all sessions only
+	counted atomic.Bool  // the group's sessions, once
+	states  []*sessionState
+	names   *names
 
 	learners chan struct{} // a place per learner that reads
 }
@@ -41,6 +44,7 @@ func New(cfg Config) *Processor {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	p := &Processor{cfg: cfg, names: newNames(), learners: make(chan struct{}, maxLearners)}
+	p.slot.Store(int64(cfg.Slot))
 	for range cfg.Sessions {
 		p.states = append(p.states, &sessionState{})
 	}
@@ -57,6 +61,15 @@ func (p *Processor) Run(ctx context.Context) error {
 		time.AfterFunc(p.cfg.ShutdownGrace, cancel)
 	})
 	defer stopGrace()
+	for {
+		if err := p.underSlot(ctx, work); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+}
+
+// runSessions runs the sessions under the present slot.
+func (p *Processor) runSessions(ctx, work context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, done := context.WithCancel(ctx)
 	for i := range p.cfg.Sessions {
@@ -136,6 +149,9 @@ func (p *Processor) supervise(stop, work context.Context, i int) error {
 		case <-stop.Done():
 		case <-time.After(wait/2 + rand.N(wait/2)): //nolint:gosec // jitter
 		}
+		if err := p.confirmSlot(stop); err != nil {
+			return fmt.Errorf("session %d: %w", i, err)
+		}
 	}
 	return nil
 }
@@ -174,5 +190,8 @@ func (p *Processor) life(stop, work context.Context, i int) (opened bool, err er
 	p.cfg.Log.Info("session open", "session", i, "transactional_id", p.transactionalID(i), "max_batch_bytes", limit)
 	err = s.run(stop, work)
 	s.leave()
+	if err == nil && p.leaves(stop) {
+		p.leaveGroup(work, c, i)
+	}
 	return true, c.orReplaced(stop, p.cfg.Group, p.transactionalID(i), p.cfg.Static, err)
 }

@@ -12,6 +12,7 @@ import (
 
 // Status is what /readyz tells of the filter at one moment.
 type Status struct {
+	Slot       int
 	Sessions   int
 	Joining    int      // sessions without an answer of the group yet
 	Running    []string // raw partitions consumed, as topic/partition
@@ -146,7 +147,7 @@ func (st *sessionState) stalled(now time.Time) time.Duration {
 
 // Status adds up the sessions.
 func (p *Processor) Status() Status {
-	var out Status
+	out := Status{Slot: int(p.slot.Load())}
 	now := time.Now()
 	for _, st := range p.states {
 		st.addTo(&out, now)

@@ -30,6 +30,9 @@ type Options struct {
 	Config  *config.Config
 	Version string
 	Log     *slog.Logger
+	// Leaving is closed when the next stop is for good: the process then leaves
+	// its group. nil: it stays a member, to be started again.
+	Leaving <-chan struct{}
 	// ClientOptions are added to every Kafka client; for tests.
 	ClientOptions []kgo.Opt
 }
@@ -43,6 +46,8 @@ type app struct {
 	cold    *cold.Ledger
 	hot     *hot.Hot
 	tiers   *ledger.Tiers
+	slot    config.Slot
+	slots   processor.Slots // nil: the slot is a number of the configuration's
 }
 
 // Run filters until ctx ends. What time can mend is retried, with the reason
@@ -65,6 +70,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer a.tellStop(ctx)()
+	defer a.tellLeaving()()
 	if err := p.Run(ctx); err != nil {
 		return fmt.Errorf("the filter ended: %w", err)
 	}
@@ -87,6 +93,24 @@ func (a *app) tellStop(ctx context.Context) (wait func()) {
 	}
 }
 
+// tellLeaving logs that the next stop is for good. The function it returns ends
+// the waiting for that.
+func (a *app) tellLeaving() (end func()) {
+	over, told := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(told)
+		select {
+		case <-over:
+		case <-a.Leaving:
+			a.Log.Info("told to leave: with the next stop this process leaves the group")
+		}
+	}()
+	return func() {
+		close(over)
+		<-told
+	}
+}
+
 // start is deliberately straight-line: each step needs what the one before it
 // acquired, and the clean-up stack mirrors the order.
 func (a *app) start(ctx context.Context) (*processor.Processor, error) {
@@ -97,6 +121,9 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 		return nil, err
 	}
 	a.Log.Info("starting", "version", a.Version, "http", addr.http, "ops", addr.ops, "group", a.Config.Kafka.Group, "slot", a.Config.Processor.Slot)
+	if err := a.readSlot(); err != nil {
+		return nil, err
+	}
 	set, err := a.Config.Rules()
 	if err != nil {
 		return nil, fmt.Errorf("compiling the rules: %w", err)
@@ -110,6 +137,9 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 		return nil, fmt.Errorf("compiling how records are read: %w", err)
 	}
 	if err := a.openCold(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.takeSlot(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.openHot(); err != nil {
@@ -135,7 +165,7 @@ func (a *app) openCold(ctx context.Context) error {
 			MaxConns: int32(c.Pool.Max), Lifetime: c.Pool.Lifetime, ConnectTimeout: c.Pool.ConnectTimeout, //nolint:gosec // bounded by the configuration
 			TCPUserTimeout: c.Pool.TCPUserTimeout, LockTimeout: c.LockTimeout, StatementTimeout: c.StatementTimeout,
 			NoStatementCache: !c.StatementCache, KeepPerKey: a.Config.Sightings.KeepPerKey,
-			ApplicationName: fmt.Sprintf("dedup slot %d", a.Config.Processor.Slot), Logger: a.Log,
+			ApplicationName: a.firstName(), Logger: a.Log,
 		})
 		a.cold = l
 		return err
@@ -222,7 +252,7 @@ func (a *app) warnWindows(set *rules.Set) {
 func (a *app) processorConfig(router routerType, input topics.Input, keyer rules.Keyer) processor.Config {
 	c := a.Config
 	return processor.Config{
-		Brokers: c.Kafka.Brokers, Group: c.Kafka.Group, Slot: c.Processor.Slot, Sessions: c.Processor.Sessions,
+		Brokers: c.Kafka.Brokers, Group: c.Kafka.Group, Slot: a.slot.Number, Slots: a.slots, Leaving: a.Leaving, Sessions: c.Processor.Sessions,
 		Static: c.Processor.StaticMembership, Rebalance: c.Kafka.RebalanceTimeout, Transaction: c.Kafka.TransactionTimeout,
 		Session: c.Kafka.SessionTimeout, FetchMax: c.Kafka.FetchMax, Compression: c.Kafka.Compression,
 		MaxRecord: c.Topics.MaxRecordBytes, BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,

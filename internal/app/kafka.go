@@ -67,9 +67,6 @@ func (a *app) lookAtTopics(ctx context.Context, look *rights) error {
 	for _, name := range raw {
 		total += int(layout.Count(name))
 	}
-	if n := a.Config.Processor.Sessions; n > total {
-		a.Log.Info("more sessions than raw partitions: some stay idle", "sessions", n, "raw_partitions", total)
-	}
 	a.Log.Info("raw topics", "topics", raw, "partitions", total)
 	return nil
 }

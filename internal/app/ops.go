@@ -64,6 +64,7 @@ type report struct {
 	Waiting    map[string]string `json:"starting,omitempty"`
 	Postgres   string            `json:"postgres,omitempty"`
 	Redis      string            `json:"redis,omitempty"`
+	Slot       *int              `json:"slot,omitempty"`
 	Sessions   int               `json:"sessions"`
 	Joining    int               `json:"joining,omitempty"`
 	Running    []string          `json:"running,omitempty"`
@@ -87,14 +88,12 @@ func (r *readiness) report() (report, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.filter == nil {
-		waiting := make(map[string]string, len(r.starting))
-		maps.Copy(waiting, r.starting)
-		return report{Status: "not ready", Waiting: waiting}, false
+		return report{Status: "not ready", Waiting: r.waitingFor()}, false
 	}
 	st := r.filter.Status()
 	out := report{
-		Status: "ready", Postgres: "ok", Redis: r.redis(),
-		Rights: r.lacking, Sessions: st.Sessions, Joining: st.Joining, Running: st.Running, Pending: st.Waiting,
+		Status: "ready", Postgres: "ok", Redis: r.redis(), Rights: r.lacking, Slot: &st.Slot, Waiting: r.waitingFor(),
+		Sessions: st.Sessions, Joining: st.Joining, Running: st.Running, Pending: st.Waiting,
 	}
 	if st.Blocked > 0 {
 		out.Postgres = fmt.Sprintf("no answer for %s (%s)", st.Blocked.Round(time.Second), st.BlockedWhy)
@@ -113,6 +112,13 @@ func (r *readiness) report() (report, bool) {
 		out.Status = "not ready"
 	}
 	return out, ready
+}
+
+// waitingFor is called with the mutex held.
+func (r *readiness) waitingFor() map[string]string {
+	waiting := make(map[string]string, len(r.starting))
+	maps.Copy(waiting, r.starting)
+	return waiting
 }
 
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {

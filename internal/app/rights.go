@@ -42,7 +42,7 @@ func (a *app) newRights(cl *kgo.Client, r routerType) *rights {
 		who: acl.Principal{Name: a.Config.Kafka.Principal(), Bootstrap: strings.Join(k.Brokers, ",")},
 	}
 	for i := range a.Config.Processor.Sessions {
-		look.ids = append(look.ids, processor.TransactionalID(k.Group, a.Config.Processor.Slot, i))
+		look.ids = append(look.ids, processor.TransactionalID(k.Group, a.slot.Number, i))
 	}
 	return look
 }

@@ -76,8 +76,8 @@ type Create struct {
 
 // Processor shapes the loop.
 type Processor struct {
-	Sessions         int // client sessions in this process
-	Slot             int // <group>-<slot>-<i> is the transactional id; auto is 0
+	Sessions         int    // client sessions in this process
+	Slot             string // auto, $ordinal or a number: SlotOn. <group>-<slot>-<i> is the transactional id
 	StaticMembership bool
 	BatchRecords     int // per poll and Kafka transaction
 	ChunkRecords     int // per registration statement

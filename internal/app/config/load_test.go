@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 	require.EqualValues(t, 33554432, c.Topics.MaxRecordBytes)
 	require.Equal(t, 3*setting.Day, c.Topics.Create.RawRetention)
 	require.Equal(t, config.Processor{
-		Sessions: 4, StaticMembership: true, BatchRecords: 2000, ChunkRecords: 500, BatchWait: 20 * time.Millisecond,
+		Sessions: 4, Slot: "auto", StaticMembership: true, BatchRecords: 2000, ChunkRecords: 500, BatchWait: 20 * time.Millisecond,
 		StallExit: 5 * time.Minute, ShutdownGrace: 25 * time.Second,
 	}, c.Processor)
 	require.Equal(t, config.Months{Ahead: 3, Keep: 14}, c.Months)
@@ -114,7 +114,7 @@ func TestEnvironmentWins(t *testing.T) {
 	require.Equal(t, []string{"k1:9092", "k2:9092"}, c.Kafka.Brokers)
 	require.Equal(t, "file", c.Kafka.Group)
 	require.Zero(t, c.Redis.TTLCap)
-	require.Equal(t, 7, c.Processor.Slot)
+	require.Equal(t, "7", c.Processor.Slot)
 	require.False(t, c.BuiltinRules)
 	require.Equal(t, slog.LevelDebug, c.Log.Level)
 	require.EqualValues(t, 1, c.Topics.Create.Replication)

@@ -53,10 +53,12 @@ func meanings() map[string]string {
 		"topics.create.duplicates_retention":  "likewise",
 		"topics.create.dead_letter_retention": "likewise",
 
-		"processor.enabled":           "`false`: no filter in this process",
-		"processor.sessions":          "client sessions per process; more than there are raw partitions stay idle",
-		"processor.slot":              "the number in the transactional ids `<group>-<slot>-<i>`, different in each process. `auto` is 0 in this release",
-		"processor.static_membership": "a restarted process gets its partitions back at once",
+		"processor.enabled":  "`false`: no filter in this process",
+		"processor.sessions": "client sessions per process; of all processes together, more than there are raw partitions stay idle, and the log says so",
+		"processor.slot": "the number in the transactional ids and static members `<group>-<slot>-<i>`, different in each process. `auto`: the lowest that is free, " +
+			"held by an advisory lock on a connection of its own. Or a number, 0 to 9999, or `$ordinal`, the number that ends the host name (`dedup-7` is 7): " +
+			"for StatefulSets, and behind PgBouncer in transaction mode, where `auto` is refused ([operations](operations.md#several-processes))",
+		"processor.static_membership": "a restarted process gets its partitions back at once; `false`: each stop leaves the group ([deploy](deploy.md#scale-in-scale-out-restart))",
 		"processor.batch_records":     "per poll and Kafka transaction",
 		"processor.chunk_records":     "per registration statement, at most 500: so long a ledger scope stays locked",
 		"processor.batch_wait":        "wait at most this long to fill a batch",
@@ -82,7 +84,7 @@ func meanings() map[string]string {
 		"postgres.url":                   "`postgres://dedup_app@db:5432/dedup`; with standbys add `?target_session_attrs=read-write`",
 		"postgres.password_file":         "instead of a password in the URL",
 		"postgres.search_url":            "a replica for searches",
-		"postgres.pool.max":              "connections; at least `processor.sessions` + 2",
+		"postgres.pool.max":              "connections; at least `processor.sessions` + 2. With `processor.slot: auto` there is one more beside them, which holds the slot",
 		"postgres.pool.lifetime":         "of a connection",
 		"postgres.pool.connect_timeout":  "of one attempt to connect",
 		"postgres.pool.tcp_user_timeout": "unacknowledged data ends a connection (Linux)",

@@ -96,26 +96,6 @@ func operatorTopic(path string, into *string) key {
 	return k
 }
 
-// slot is a number; auto is slot 0 as long as slots are not leased.
-func slot(path string, into *int) key {
-	const most = 9999
-	return scalar(path, "auto", func(s string) error {
-		if s == "auto" {
-			*into = 0
-			return nil
-		}
-		if s == "$ordinal" {
-			return errors.New("comes with a later release; write auto (slot 0) or a number")
-		}
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 || n > most {
-			return errors.New("write auto (slot 0) or a number, 0 to 9999")
-		}
-		*into = n
-		return nil
-	})
-}
-
 // ttlCap is a duration that may also be 0, for none.
 func ttlCap(path string, into *time.Duration) key {
 	return scalar(path, "0", func(s string) error {
