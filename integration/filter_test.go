@@ -47,6 +47,12 @@ func (b *bundle) launch(t *testing.T, slot int, env ...string) *filter {
 	t.Helper()
 	binary, err := shared.binary()
 	require.NoError(t, err)
+	return b.launchProgram(t, binary, slot, env...)
+}
+
+// launchProgram is launch with another build of the program.
+func (b *bundle) launchProgram(t *testing.T, binary string, slot int, env ...string) *filter {
+	t.Helper()
 	port, err := devservices.FreePort()
 	require.NoError(t, err)
 	listen := "127.0.0.1:" + strconv.Itoa(port)

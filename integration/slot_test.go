@@ -4,6 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -225,4 +229,23 @@ func TestMoreSessionsThanPartitions(t *testing.T) {
 	f.term(t)
 	g.term(t)
 	require.NotContains(t, f.text(t), says, "two sessions for three partitions")
+}
+
+// TestOrdinal: the number that ends the host name is the slot, and a host without
+// one ends the start. The host's name is the machine's, so the test takes what it
+// finds: the other half is that of internal/app/config.
+func TestOrdinal(t *testing.T) {
+	t.Parallel()
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	b := newBundle(t, setup{})
+	ordinal := regexp.MustCompile(`[0-9]+$`).FindString(strings.Split(host, ".")[0])
+	slot, err := strconv.Atoi(ordinal)
+	if err != nil || slot > 9999 {
+		b.requireFailure(t, []string{"DEDUP_PROCESSOR_SLOT=$ordinal"}, "processor.slot is $ordinal", host, "as dedup-7 does")
+		return
+	}
+	f := b.start(t, 0, "DEDUP_PROCESSOR_SLOT=$ordinal")
+	require.Equal(t, slot, f.where(t).Slot)
+	f.term(t)
 }

@@ -66,7 +66,9 @@ func TransactionalID(group string, slot, i int) string {
 	return fmt.Sprintf("%s-%d-%d", group, slot, i)
 }
 
-func (p *Processor) transactionalID(i int) string { return TransactionalID(p.cfg.Group, int(p.slot.Load()), i) }
+func (p *Processor) transactionalID(i int) string {
+	return TransactionalID(p.cfg.Group, int(p.slot.Load()), i)
+}
 
 func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 	id := p.transactionalID(i)
