@@ -141,6 +141,7 @@ func (p *Processor) supervise(stop, work context.Context, i int) error {
 				return fmt.Errorf("session %d was rebuilt %d times in %s: %w", i, maxRebuilds, rebuildWindow, err)
 			}
 		}
+		p.states[i].notCommitting(err.Error())
 		p.cfg.Log.Log(stop, p.states[i].levelOf(err), "a session is rebuilt", "session", i, "error", err)
 		if wait = min(2*wait, retryMax); time.Since(began) > time.Minute {
 			wait = 2 * retryMin

@@ -326,10 +326,11 @@ func isDataError(err error) bool {
 }
 
 // isFatal tells what no rebuild can mend: another process has this identity, or
-// a setting or login is refused.
+// a setting is refused. A login that is refused is not among it: while the filter
+// runs it may be a password under rotation.
 func isFatal(err error) bool {
 	for _, e := range []error{
-		kerr.FencedInstanceID, kerr.SaslAuthenticationFailed,
+		kerr.FencedInstanceID,
 		kerr.InvalidTransactionTimeout, kerr.InvalidSessionTimeout,
 	} {
 		if errors.Is(err, e) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dedupledger/internal/app"
 	"dedupledger/internal/app/config"
 	"dedupledger/internal/setting"
 	"dedupledger/migrations"
@@ -67,7 +68,7 @@ func newMigrateUp(p *program) *cobra.Command {
 			if err == nil && !p.quiet {
 				p.note("the schema is version %d", migrations.Version())
 			}
-			return err
+			return app.ExplainPostgres(cfg.Postgres, err) //nolint:wrapcheck // a sentence already
 		},
 	}
 	c.Flags().Var((*durationFlag)(&lockTimeout), "lock-timeout",
@@ -82,13 +83,13 @@ func newMigrateStatus(p *program) *cobra.Command {
 		Example: "  dedup migrate status -c /etc/dedup.yaml -o json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, url, err := p.loadPostgres()
+			cfg, url, err := p.loadPostgres()
 			if err != nil {
 				return err
 			}
 			states, err := migrations.Status(c.Context(), url.Reveal())
 			if err != nil {
-				return err
+				return app.ExplainPostgres(cfg.Postgres, err) //nolint:wrapcheck // a sentence already
 			}
 			return p.printStates(states)
 		},
@@ -130,13 +131,13 @@ func newMigratePlan(p *program) *cobra.Command {
 		Example: "  dedup migrate plan -c /etc/dedup.yaml > plan.sql",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, url, err := p.loadPostgres()
+			cfg, url, err := p.loadPostgres()
 			if err != nil {
 				return err
 			}
 			planned, err := migrations.Plan(c.Context(), url.Reveal())
 			if err != nil {
-				return err //nolint:wrapcheck // a sentence already
+				return app.ExplainPostgres(cfg.Postgres, err) //nolint:wrapcheck // a sentence already
 			}
 			return p.print(plannedOf(planned), func(w io.Writer) error { return migrations.WritePlan(w, planned) })
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dedupledger/internal/app"
 	"dedupledger/internal/app/config"
 	"dedupledger/topics"
 )
@@ -47,12 +48,13 @@ func newTopicsEnsure(p *program) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("reading the topic names: %w", err)
 			}
-			client, err := kgo.NewClient(kgo.SeedBrokers(cfg.Kafka.Brokers...), kgo.ClientID("dedup-ledger-topics"))
+			client, err := kgo.NewClient(append(app.KafkaOptions(cfg.Kafka), kgo.ClientID("dedup-ledger-topics"))...)
 			if err != nil {
 				return fmt.Errorf("making the Kafka client: %w", err)
 			}
 			defer client.Close()
 			report, err := topics.Ensure(c.Context(), kadm.NewClient(client), plan(cfg, router, args, dryRun))
+			err = app.ExplainKafka(cfg.Kafka, err)
 			if err != nil && len(report.Created) == 0 {
 				return err
 			}

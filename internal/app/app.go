@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,14 +41,15 @@ type Options struct {
 // app is one run.
 type app struct {
 	Options
-	cleanup cleanup
-	ready   *readiness
-	reg     *prometheus.Registry
-	cold    *cold.Ledger
-	hot     *hot.Hot
-	tiers   *ledger.Tiers
-	slot    config.Slot
-	slots   processor.Slots // nil: the slot is a number of the configuration's
+	cleanup   cleanup
+	ready     *readiness
+	reg       *prometheus.Registry
+	cold      *cold.Ledger
+	hot       *hot.Hot
+	tiers     *ledger.Tiers
+	slot      config.Slot
+	slots     processor.Slots // nil: the slot is a number of the configuration's
+	admission *admission
 }
 
 // Run filters until ctx ends. What time can mend is retried, with the reason
@@ -56,6 +58,7 @@ type app struct {
 func Run(ctx context.Context, o Options) (err error) {
 	a := &app{Options: o, ready: newReadiness(), reg: prometheus.NewRegistry()}
 	a.cleanup.log = o.Log
+	a.admission = newAdmission(func(err error) error { return ExplainKafka(o.Config.Kafka, err) }, o.Log)
 	hot.RouteLibraryLog(o.Log.With("component", "redis"))
 	defer func() {
 		stop, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stopTimeout, errors.New("stopping timed out after "+stopTimeout.String()))
@@ -151,7 +154,7 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 	}
 	a.warnWindows(set)
 	p := processor.New(a.processorConfig(router, input, rules.NewKeyer(set)))
-	a.ready.run(p, a.redisStatus)
+	a.ready.run(p, a.redisStatus, a.admission.why)
 	return p, nil
 }
 
@@ -161,15 +164,15 @@ func (a *app) openCold(ctx context.Context) error {
 	c := a.Config.Postgres
 	err := a.retry(ctx, "postgres", func(ctx context.Context) error {
 		l, err := cold.Open(ctx, cold.Config{
-			URL: c.URL.Reveal(), PasswordFile: c.Password.File,
+			URL: c.URL.Reveal(), Password: passwordOf(c.Password), Files: a.postgresFiles,
 			MaxConns: int32(c.Pool.Max), Lifetime: c.Pool.Lifetime, ConnectTimeout: c.Pool.ConnectTimeout, //nolint:gosec // bounded by the configuration
 			TCPUserTimeout: c.Pool.TCPUserTimeout, LockTimeout: c.LockTimeout, StatementTimeout: c.StatementTimeout,
 			NoStatementCache: !c.StatementCache, KeepPerKey: a.Config.Sightings.KeepPerKey,
 			ApplicationName: a.firstName(), Logger: a.Log,
 		})
 		a.cold = l
-		return err
-	}, func(err error) bool { return errors.Is(err, ledger.ErrUnavailable) })
+		return ExplainPostgres(c, err)
+	}, func(err error) bool { return errors.Is(err, ledger.ErrUnavailable) && !refused(err) })
 	if err != nil {
 		return err
 	}
@@ -190,8 +193,11 @@ func (a *app) openHot() error {
 	c := a.Config.Redis
 	h, err := hot.Open(hot.Config{
 		Addrs: c.Addrs, MasterName: c.MasterName, Username: c.Username,
-		Password: c.Password.Inline.Reveal(), PasswordFile: c.Password.File,
-		Prefix: c.Prefix, LedgerID: a.cold.ID().String(), TTLCap: c.TTLCap, Timeout: c.Timeout,
+		Password: c.Password.Reveal, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return c.TLS.Dial(ctx, &net.Dialer{Timeout: redisDial}, network, addr)
+		},
+		Explain: func(err error) string { return explainRedis(c, err) },
+		Prefix:  c.Prefix, LedgerID: a.cold.ID().String(), TTLCap: c.TTLCap, Timeout: c.Timeout,
 		Circuit: hot.Circuit{Errors: c.Circuit.Errors, Open: c.Circuit.Open}, Log: a.Log,
 	})
 	if err != nil {
@@ -260,6 +266,6 @@ func (a *app) processorConfig(router routerType, input topics.Input, keyer rules
 		MetricScopes: c.Metrics.Scopes, Router: router, Input: input, Keyer: keyer,
 		Ledger:   processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Memory: a.tiers},
 		Log:      a.Log,
-		Registry: a.reg, ClientOptions: a.ClientOptions,
+		Registry: a.reg, ClientOptions: append(a.kafkaOptions(), a.ClientOptions...),
 	}
 }

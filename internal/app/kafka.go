@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/topics"
@@ -22,7 +21,9 @@ var errNoRawTopic = errors.New("no raw topic yet")
 // outputs are missing is not waited for here: the filter holds its partitions,
 // with the command that makes them, and filters the others.
 func (a *app) awaitKafka(ctx context.Context, r routerType) error {
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(a.Config.Kafka.Brokers...), kgo.ClientID("dedup-ledger-start")}, a.ClientOptions...)...)
+	// What fails is said at once and tried again here, not in the client.
+	opts := append(a.kafkaOptions(), kgo.ClientID("dedup-ledger-start"), kgo.RequestRetries(1))
+	cl, err := kgo.NewClient(append(opts, a.ClientOptions...)...)
 	if err != nil {
 		return fmt.Errorf("preparing the Kafka client: %w", err)
 	}
@@ -35,7 +36,7 @@ func (a *app) awaitKafka(ctx context.Context, r routerType) error {
 		return look.check(ctx)
 	}, func(err error) bool {
 		var lacking *acl.MissingError
-		return !errors.As(err, &lacking) && !errors.Is(err, kerr.SaslAuthenticationFailed)
+		return !errors.As(err, &lacking) && !refused(err)
 	})
 	if err == nil {
 		a.watchRights(ctx, look)
@@ -47,7 +48,7 @@ func (a *app) lookAtTopics(ctx context.Context, look *rights) error {
 	r := look.router
 	all, err := look.adm.ListTopics(ctx)
 	if err != nil {
-		return fmt.Errorf("listing topics at %v: %w", a.Config.Kafka.Brokers, err)
+		return fmt.Errorf("listing topics at %v: %w", a.Config.Kafka.Brokers, ExplainKafka(a.Config.Kafka, err))
 	}
 	var raw []string
 	for _, name := range all.Names() {

@@ -26,6 +26,7 @@ type readiness struct {
 	lacking  string            // rights on Kafka, as a sentence
 	filter   *processor.Processor
 	redis    func() string
+	kafka    func() string // why connections are refused, or ""
 }
 
 func newReadiness() *readiness {
@@ -51,10 +52,10 @@ func (r *readiness) lack(rights string) {
 }
 
 // run hands over to the filter.
-func (r *readiness) run(p *processor.Processor, redis func() string) {
+func (r *readiness) run(p *processor.Processor, redis, kafka func() string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.filter, r.redis = p, redis
+	r.filter, r.redis, r.kafka = p, redis, kafka
 	delete(r.starting, "filter")
 }
 
@@ -65,6 +66,7 @@ type report struct {
 	Postgres   string            `json:"postgres,omitempty"`
 	Redis      string            `json:"redis,omitempty"`
 	Slot       *int              `json:"slot,omitempty"`
+	Kafka      string            `json:"kafka,omitempty"`
 	Sessions   int               `json:"sessions"`
 	Joining    int               `json:"joining,omitempty"`
 	Running    []string          `json:"running,omitempty"`
@@ -83,7 +85,8 @@ type heldReport struct {
 
 // report is not ready while anything is waited for: a partition that is held,
 // learns or waits for the position rule, a ledger that does not answer, no
-// session. Redis down is no reason.
+// session, new connections to Kafka that are refused: those that are open still
+// work, and it is time to do something before they end. Redis down is no reason.
 func (r *readiness) report() (report, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +95,7 @@ func (r *readiness) report() (report, bool) {
 	}
 	st := r.filter.Status()
 	out := report{
-		Status: "ready", Postgres: "ok", Redis: r.redis(), Rights: r.lacking, Slot: &st.Slot, Waiting: r.waitingFor(),
+		Status: "ready", Postgres: "ok", Redis: r.redis(), Kafka: r.kafka(), Rights: r.lacking, Slot: &st.Slot, Waiting: r.waitingFor(),
 		Sessions: st.Sessions, Joining: st.Joining, Running: st.Running, Pending: st.Waiting,
 	}
 	if st.Blocked > 0 {
@@ -107,7 +110,7 @@ func (r *readiness) report() (report, bool) {
 	if st.Failing > 0 {
 		out.Failing = fmt.Sprintf("for %s (%s)", st.Failing.Round(time.Second), st.FailingWhy)
 	}
-	ready := r.lacking == "" && st.Failing == 0 && st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
+	ready := out.Kafka == "" && r.lacking == "" && st.Failing == 0 && st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
 	if !ready {
 		out.Status = "not ready"
 	}

@@ -8,8 +8,15 @@ import (
 // Config says where the ledger is and how long to wait for it. Zero values take
 // the defaults named with each field.
 type Config struct {
-	URL          string // postgres://user@host:port/database; never logged
-	PasswordFile string // read again for every connection, so a rotated password needs no restart
+	// URL is postgres://user@host:port/database; never logged. Its files
+	// (sslrootcert, sslcert, sslkey) are read again for every connection.
+	URL string
+	// Password is asked for every connection, so a rotated one needs no restart;
+	// nil: the URL's own.
+	Password func() (string, error)
+	// Files says what is wrong with the URL's files, by name: the driver does not
+	// tell them apart. nil: the driver says it.
+	Files func() error
 
 	MaxConns         int32         // 12
 	Lifetime         time.Duration // of a connection; 30 m

@@ -23,6 +23,7 @@ const (
 	codeCanceled             = "57014" // statement_timeout
 	codeReadOnly             = "25006"
 	codeInRecovery           = "55000"
+	codeInvalidPassword      = "28P01"
 	codeNoDatabase           = "3D000"
 	codeNoSchema             = "3F000"
 )
@@ -30,16 +31,31 @@ const (
 // classify wraps err with what was attempted and with the ledger's error that
 // tells the caller what to do.
 func classify(attempt string, err error) error {
+	if why := LoginRefused(err); why != "" {
+		return fmt.Errorf("%s: %w: %s: %w", attempt, kind(err), why, err)
+	}
 	return fmt.Errorf("%s: %w: %w", attempt, kind(err), err)
 }
 
 // atStart is classify for a start: a refused login is then a mistake to be told
 // at once, while later it may be a password under rotation.
 func atStart(attempt string, err error) error {
-	if class(sqlstate(err)) == "28" {
-		return fmt.Errorf("%s: %w: PostgreSQL refuses the login; check the user in postgres.url and postgres.password_file: %w", attempt, ledger.ErrSchema, err)
+	if why := LoginRefused(err); why != "" {
+		return fmt.Errorf("%s: %w: %s: %w", attempt, ledger.ErrSchema, why, err)
 	}
 	return classify(attempt, err)
+}
+
+// LoginRefused is a sentence for a login that PostgreSQL refuses, or "". It says
+// no more than the server does: whether the user is there is a secret.
+func LoginRefused(err error) string {
+	switch code := sqlstate(err); {
+	case code == codeInvalidPassword:
+		return "PostgreSQL refuses the login; check the user in postgres.url and postgres.password_file (and, with a client certificate, that its common name is the user)"
+	case class(code) == "28":
+		return "PostgreSQL refuses the login before it looks at a password; pg_hba.conf must admit this user, database and address with the sslmode of postgres.url, and a client certificate that it demands goes into sslcert and sslkey there"
+	}
+	return ""
 }
 
 func kind(err error) error {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,11 +172,18 @@ func TestThePasswordFileIsReadForEachConnection(t *testing.T) {
 	b := setup(t)
 	file := filepath.Join(t.TempDir(), "password")
 	require.ErrorContains(t, func() error {
-		_, err := cold.Open(t.Context(), cold.Config{URL: b.url("dedup_app"), PasswordFile: file})
+		_, err := cold.Open(t.Context(), cold.Config{URL: b.url("dedup_app"), Password: fromFile(file)})
 		return err
 	}(), "postgres.password_file")
 	require.NoError(t, os.WriteFile(file, []byte("dedup\n"), 0o600))
-	require.NoError(t, b.open(cold.Config{PasswordFile: file}).Ping(t.Context()))
+	require.NoError(t, b.open(cold.Config{Password: fromFile(file)}).Ping(t.Context()))
+}
+
+func fromFile(file string) func() (string, error) {
+	return func() (string, error) {
+		text, err := os.ReadFile(file)
+		return strings.TrimSpace(string(text)), err
+	}
 }
 
 func TestMaintain(t *testing.T) {

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -117,30 +116,50 @@ func (l *Ledger) Check(ctx context.Context) error {
 func poolConfig(c Config) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		// The parser's text may repeat the URL, and that may hold a password.
-		return nil, errors.New("the PostgreSQL URL cannot be read: postgres://user@host:port/database is expected")
+		return nil, c.unreadable(err)
 	}
 	config.MaxConns = c.MaxConns
 	config.MaxConnLifetime = c.Lifetime
 	config.MaxConnLifetimeJitter = c.Lifetime / 10
 	conn := config.ConnConfig
 	conn.ConnectTimeout = c.ConnectTimeout
-	conn.DialFunc = dialer(c).DialContext
+	conn.DialFunc = dial(dialer(c))
 	if c.NoStatementCache {
 		conn.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	maps.Copy(conn.RuntimeParams, runtimeParams(c))
-	if c.PasswordFile != "" {
-		config.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
-			password, err := os.ReadFile(c.PasswordFile)
-			if err != nil {
-				return fmt.Errorf("reading postgres.password_file: %w", err)
-			}
-			cc.Password = strings.TrimRight(string(password), "\r\n")
-			return nil
+	config.BeforeConnect = c.renew
+	return config, nil
+}
+
+// renew reads what may have been rotated since the last connection.
+func (c Config) renew(_ context.Context, conn *pgx.ConnConfig) error {
+	now, err := pgx.ParseConfig(c.URL)
+	if err != nil {
+		return c.unreadable(err)
+	}
+	conn.TLSConfig, conn.Fallbacks = now.TLSConfig, now.Fallbacks
+	if c.Password == nil {
+		return nil
+	}
+	if conn.Password, err = c.Password(); err != nil {
+		return fmt.Errorf("reading postgres.password_file: %w", err)
+	}
+	return nil
+}
+
+// unreadable says why a URL cannot be used: for a file of its own, or as a
+// whole. The parser's text may repeat the URL, and that may hold a password.
+func (c Config) unreadable(err error) error {
+	if c.Files != nil {
+		if err := c.Files(); err != nil {
+			return fmt.Errorf("reading a file of postgres.url: %w: %w", ledger.ErrUnavailable, err)
 		}
 	}
-	return config, nil
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("reading a file of postgres.url: %w: %w", ledger.ErrUnavailable, file)
+	}
+	return errors.New("the PostgreSQL URL cannot be read: postgres://user@host:port/database is expected")
 }
 
 // runtimeParams are sent with every start-up, so that neither the database's

@@ -27,6 +27,8 @@ type circuit struct {
 	now   func() time.Time
 	log   *slog.Logger
 	grant string // the command that gives a user the rights it needs
+	// explain gives an error of a connection a sentence with the repair, or "".
+	explain func(error) string
 
 	mu      sync.Mutex
 	errors  int // in a row, while closed
@@ -34,6 +36,7 @@ type circuit struct {
 	until   time.Time // while open: no call before
 	probing bool      // while open: the probe is out
 	why     error     // while open: the last failure
+	words   string    // its sentence, or ""
 }
 
 // allow says whether a call may be made, and whether it is the probe. Each
@@ -67,7 +70,7 @@ func (c *circuit) done(ctx context.Context, probe bool, err error) {
 		c.errors++
 		// A right that is missing is missing for the next call, too.
 		if refused := redis.IsPermissionError(err); refused || c.errors >= c.cfg.Errors {
-			c.open, c.until, c.why = true, c.now().Add(c.cfg.Open), err
+			c.open, c.until, c.why, c.words = true, c.now().Add(c.cfg.Open), err, c.explain(err)
 			c.tell(ctx, refused)
 		}
 	}
@@ -78,6 +81,10 @@ func (c *circuit) tell(ctx context.Context, refused bool) {
 		c.log.WarnContext(ctx, "Redis refuses a command to this user; going on without it", "error", c.why, "grant", c.grant)
 		return
 	}
+	if c.words != "" {
+		c.log.WarnContext(ctx, "Redis refuses the connection; going on without it", "why", c.words, "error", c.why)
+		return
+	}
 	c.log.WarnContext(ctx, "Redis does not answer; going on without it", "errors", c.errors, "error", c.why)
 }
 
@@ -85,16 +92,18 @@ func (c *circuit) probed(ctx context.Context, err error) {
 	c.probing = false
 	switch {
 	case err == nil:
-		c.open, c.errors, c.why = false, 0, nil
+		c.open, c.errors, c.why, c.words = false, 0, nil, ""
 		c.log.InfoContext(ctx, "Redis answers again")
 	case errors.Is(err, context.Canceled): // the caller went away: the next call probes
 	default:
 		// What keeps Redis away may change meanwhile: down, then up with a user
 		// who may not. Said once, as it would be on its own.
-		changed := redis.IsPermissionError(err) && !redis.IsPermissionError(c.why)
-		c.until, c.why = c.now().Add(c.cfg.Open), err
+		refused := redis.IsPermissionError(err)
+		words := c.explain(err)
+		changed := refused && !redis.IsPermissionError(c.why) || words != "" && words != c.words
+		c.until, c.why, c.words = c.now().Add(c.cfg.Open), err, words
 		if changed {
-			c.tell(ctx, true)
+			c.tell(ctx, refused)
 		}
 	}
 }
@@ -113,6 +122,8 @@ func (c *circuit) trouble() string {
 		return ""
 	case redis.IsPermissionError(c.why):
 		return "refused: " + c.why.Error()
+	case c.words != "":
+		return "refused: " + c.words
 	default:
 		return "down"
 	}

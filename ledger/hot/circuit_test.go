@@ -9,7 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var errDown = errors.New("down")
+var (
+	errDown  = errors.New("down")
+	errLogin = errors.New("login refused")
+)
 
 type circuitBundle struct {
 	*circuit
@@ -24,6 +27,13 @@ func setupCircuit(t *testing.T) *circuitBundle {
 		cfg: Circuit{Errors: 3, Open: 2 * time.Second},
 		now: func() time.Time { return b.clock },
 		log: logTo(&b.log),
+
+		explain: func(err error) string {
+			if errors.Is(err, errLogin) {
+				return "check the login"
+			}
+			return ""
+		},
 	}
 	return b
 }
@@ -92,6 +102,26 @@ func TestCircuitLogsOnceEachWay(t *testing.T) {
 	b.call(t, nil)
 	b.call(t, nil)
 	require.Equal(t, []string{"WARN Redis does not answer; going on without it", "INFO Redis answers again"}, b.log.all())
+}
+
+// A refusal that has a sentence is told with it, once, also where it comes after
+// another trouble.
+func TestCircuitTellsTheSentence(t *testing.T) {
+	t.Parallel()
+	b := setupCircuit(t)
+	b.open(t)
+	require.Equal(t, "down", b.trouble())
+	for range 3 {
+		b.clock = b.clock.Add(b.cfg.Open)
+		b.call(t, errLogin)
+	}
+	require.Equal(t, "refused: check the login", b.trouble())
+	b.clock = b.clock.Add(b.cfg.Open)
+	b.call(t, nil)
+	require.Empty(t, b.trouble())
+	require.Equal(t, []string{
+		"WARN Redis does not answer; going on without it", "WARN Redis refuses the connection; going on without it", "INFO Redis answers again",
+	}, b.log.all())
 }
 
 // A call begun before the circuit opened ends while the probe is out.

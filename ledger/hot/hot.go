@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
+	"net"
 	"strings"
 	"time"
 
@@ -27,17 +27,23 @@ const (
 // Config says where Redis is and how it is used (the redis block of the
 // configuration).
 type Config struct {
-	Addrs        []string      // host:port; one is a single server, several are a Cluster
-	MasterName   string        // set: Addrs are Sentinels
-	Username     string        // ACL user, or ""
-	Password     string        // or
-	PasswordFile string        // read again whenever a connection is made, so it may be rotated
-	Prefix       string        // of every key; holds no braces
-	LedgerID     string        // follows the prefix
-	TTLCap       time.Duration // longest life of a fact; 0: to the window's end
-	Timeout      time.Duration // of one look-up; 0 means 50 ms
-	Circuit      Circuit
-	Log          *slog.Logger // nil: nothing is logged
+	Addrs      []string // host:port; one is a single server, several are a Cluster
+	MasterName string   // set: Addrs are Sentinels
+	Username   string   // ACL user, or ""
+	// Password is asked whenever a connection is made, so it may be rotated; nil:
+	// none.
+	Password func() (string, error)
+	// Dial makes a connection, with TLS where that is wanted; nil: without.
+	Dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	Prefix   string        // of every key; holds no braces
+	LedgerID string        // follows the prefix
+	TTLCap   time.Duration // longest life of a fact; 0: to the window's end
+	Timeout  time.Duration // of one look-up; 0 means 50 ms
+	Circuit  Circuit
+	// Explain gives an error of a connection a sentence with the repair, or "";
+	// nil: there is none.
+	Explain func(error) string
+	Log     *slog.Logger // nil: nothing is logged
 }
 
 // Hot is the hot tier. It is safe for concurrent use.
@@ -63,7 +69,7 @@ func Open(cfg Config) (*Hot, error) {
 		base:    cfg.Prefix + cfg.LedgerID + ":",
 		cap:     cfg.TTLCap,
 		timeout: cfg.Timeout,
-		circuit: &circuit{cfg: cfg.Circuit, now: time.Now, log: cfg.Log, grant: Grant(cfg.Username, cfg.Prefix, len(cfg.Addrs) > 1 && cfg.MasterName == "")},
+		circuit: &circuit{cfg: cfg.Circuit, now: time.Now, log: cfg.Log, explain: cfg.Explain, grant: Grant(cfg.Username, cfg.Prefix, len(cfg.Addrs) > 1 && cfg.MasterName == "")},
 		now:     time.Now,
 	}, nil
 }
@@ -110,6 +116,9 @@ func (c Config) withDefaults() Config {
 	if c.Circuit.Open == 0 {
 		c.Circuit.Open = 2 * time.Second
 	}
+	if c.Explain == nil {
+		c.Explain = func(error) string { return "" }
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -121,6 +130,7 @@ func options(cfg Config) *redis.UniversalOptions {
 		Addrs:                      cfg.Addrs,
 		MasterName:                 cfg.MasterName,
 		CredentialsProviderContext: cfg.credentials,
+		Dialer:                     cfg.Dial,
 		// A retry inside the client would multiply the timeout; the next batch
 		// is the retry.
 		MaxRetries:    -1,
@@ -143,12 +153,11 @@ func options(cfg Config) *redis.UniversalOptions {
 }
 
 func (c Config) credentials(context.Context) (user, password string, err error) {
-	if c.PasswordFile == "" {
-		return c.Username, c.Password, nil
+	if c.Password == nil {
+		return c.Username, "", nil
 	}
-	secret, err := os.ReadFile(c.PasswordFile)
-	if err != nil {
+	if password, err = c.Password(); err != nil {
 		return "", "", fmt.Errorf("read the Redis password: %w", err)
 	}
-	return c.Username, strings.TrimRight(string(secret), "\r\n"), nil
+	return c.Username, password, nil
 }

@@ -222,7 +222,7 @@ func TestRealPasswordIsReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("first\n"), 0o600))
 	require.NoError(t, raw.ConfigSet(t.Context(), "requirepass", "first").Err())
-	h := open(t, addr, func(c *Config) { c.PasswordFile = file })
+	h := open(t, addr, func(c *Config) { c.Password = fromFile(file) })
 	now := clock()
 	f := fact(now, "k", 1)
 	remember(t, h, now, f)
@@ -235,9 +235,20 @@ func TestRealPasswordIsReadAgain(t *testing.T) {
 	})
 	requireStored(t, h, f)
 	require.NoError(t, os.Remove(file))
-	other := open(t, addr, func(c *Config) { c.PasswordFile = file })
+	other := open(t, addr, func(c *Config) { c.Password = fromFile(file) })
 	_, _, err := other.Get(t.Context(), f.Scope, f.Key)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func password(text string) func() (string, error) {
+	return func() (string, error) { return text, nil }
+}
+
+func fromFile(file string) func() (string, error) {
+	return func() (string, error) {
+		text, err := os.ReadFile(file)
+		return strings.TrimSpace(string(text)), err
+	}
 }
 
 func TestRealStatsRefused(t *testing.T) {
@@ -245,7 +256,7 @@ func TestRealStatsRefused(t *testing.T) {
 	addr := realRedis(t).Addr()
 	raw := rawClient(t, addr)
 	require.NoError(t, raw.Do(t.Context(), "ACL", "SETUSER", "dedup", "on", ">p", "~*", "+@all", "-info").Err())
-	h := open(t, addr, func(c *Config) { c.Username, c.Password = "dedup", "p" })
+	h := open(t, addr, func(c *Config) { c.Username, c.Password = "dedup", password("p") })
 	_, err := h.Stats(t.Context())
 	require.Error(t, err)
 	now := clock()

@@ -30,7 +30,7 @@ func TestLeastRights(t *testing.T) {
 	admin := rawClient(t, addr)
 	rules := Rules("dedup:", false)
 	setUser(t, admin, "all", rules...)
-	asAll := func(c *Config) { c.Username, c.Password = "all", "secret" }
+	asAll := func(c *Config) { c.Username, c.Password = "all", password("secret") }
 	h := open(t, addr, asAll)
 	require.NoError(t, h.Check(t.Context()))
 	now := clock()
@@ -52,7 +52,7 @@ func TestLeastRights(t *testing.T) {
 			user := "no" + missing[1:4]
 			setUser(t, admin, user, slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == missing })...)
 			var log lines
-			h := open(t, addr, func(c *Config) { c.Username, c.Password, c.Log = user, "secret", logTo(&log) })
+			h := open(t, addr, func(c *Config) { c.Username, c.Password, c.Log = user, password("secret"), logTo(&log) })
 			if missing == Optional {
 				require.NoError(t, h.Check(t.Context()))
 				_, err := h.Stats(t.Context())
@@ -77,7 +77,7 @@ func TestRefusedThenGranted(t *testing.T) {
 	setUser(t, admin, "dedup", slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "+set" })...)
 	var log lines
 	h := open(t, addr, func(c *Config) {
-		c.Username, c.Password, c.Log, c.Circuit = "dedup", "secret", logTo(&log), Circuit{Errors: 100, Open: time.Millisecond}
+		c.Username, c.Password, c.Log, c.Circuit = "dedup", password("secret"), logTo(&log), Circuit{Errors: 100, Open: time.Millisecond}
 	})
 	clockHand := time.Now()
 	h.circuit.now = func() time.Time { // each look is later than the circuit is open

@@ -71,7 +71,7 @@ func TestRealCluster(t *testing.T) {
 	for _, c := range []*redis.Client{a, b} {
 		setUser(t, c, "dedup", Rules("dedup:", true)...)
 	}
-	h := open(t, nodes[0], func(c *Config) { c.Addrs, c.Username, c.Password = nodes, "dedup", "secret" })
+	h := open(t, nodes[0], func(c *Config) { c.Addrs, c.Username, c.Password = nodes, "dedup", password("secret") })
 	now := clock()
 	facts := make([]ledger.Fact, 200)
 	for i := range facts {
@@ -101,7 +101,7 @@ func TestRealSentinel(t *testing.T) {
 	require.NoError(t, os.WriteFile(conf, []byte("sentinel monitor facts "+host+" "+port+" 1\n"), 0o600))
 	sentinel := startRedis(t, conf, "--sentinel")
 	setUser(t, rawClient(t, net.JoinHostPort(host, port)), "dedup", Rules("dedup:", false)...)
-	h := open(t, sentinel, func(c *Config) { c.MasterName, c.Username, c.Password = "facts", "dedup", "secret" })
+	h := open(t, sentinel, func(c *Config) { c.MasterName, c.Username, c.Password = "facts", "dedup", password("secret") })
 	now := clock()
 	f := fact(now, "k", 1)
 	remember(t, h, now, f)

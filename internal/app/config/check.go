@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"dedupledger/internal/access"
 	"dedupledger/internal/rules"
 	"dedupledger/internal/setting"
 	"dedupledger/topics"
@@ -22,6 +23,7 @@ func (l *loader) check() {
 	l.checkListeners()
 	l.checkConnections()
 	l.checkPasswords()
+	l.checkAccess()
 	l.checkTopics()
 	l.checkRules()
 }
@@ -88,6 +90,9 @@ func (l *loader) checkConnections() {
 
 func (l *loader) checkPasswords() {
 	c := l.config
+	if !c.Kafka.SASL.Password.Inline.Empty() && c.Kafka.SASL.Password.File != "" {
+		l.report("kafka.sasl.password_file", "kafka.sasl.password", "", "set beside kafka.sasl.password; write one of them")
+	}
 	if !c.Redis.Password.Inline.Empty() && c.Redis.Password.File != "" {
 		l.report("redis.password_file", "redis.password", "", "set beside redis.password; write one of them")
 	}
@@ -96,12 +101,17 @@ func (l *loader) checkPasswords() {
 			l.report("postgres.password_file", "postgres.url", "", "set beside a password in postgres.url; write one of them")
 		}
 	}
-	l.checkPasswordFile("redis.password_file", c.Redis.Password)
-	l.checkPasswordFile("postgres.password_file", c.Postgres.Password)
+	l.checkPasswordFile("kafka.brokers", "kafka.sasl.password_file", c.Kafka.SASL.Password)
+	l.checkPasswordFile("redis.addrs", "redis.password_file", c.Redis.Password)
+	l.checkPasswordFile("postgres.url", "postgres.password_file", c.Postgres.Password)
 }
 
-func (l *loader) checkPasswordFile(path string, p Password) {
-	if p.File == "" {
+// opens reports whether the command opens the store that the key names: files of
+// another one need not be there, as in a job that migrates.
+func (l *loader) opens(store string) bool { return slices.Contains(l.required, store) }
+
+func (l *loader) checkPasswordFile(store, path string, p access.Password) {
+	if p.File == "" || !l.opens(store) {
 		return
 	}
 	if _, err := p.Read(); err != nil {

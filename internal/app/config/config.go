@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"dedupledger/internal/access"
 	"dedupledger/internal/rules"
 	"dedupledger/internal/setting"
 	"dedupledger/topics"
@@ -44,6 +45,9 @@ type HTTP struct {
 type Kafka struct {
 	Brokers            []string // host:port
 	Group              string   // consumer group, and prefix of the transactional ids
+	TLS                access.TLS
+	SASL               SASL
+	ConnectionLifetime time.Duration // then a connection gives way to a new one
 	RebalanceTimeout   time.Duration
 	TransactionTimeout time.Duration // above RebalanceTimeout
 	SessionTimeout     time.Duration
@@ -51,9 +55,24 @@ type Kafka struct {
 	Compression        string // none, snappy, lz4, zstd
 }
 
+// SASL is who we are for Kafka.
+type SASL struct {
+	Mechanism string // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; "" = no login
+	Username  string
+	Password  access.Password
+}
+
 // Principal is what the cluster's rights are granted to; "" where only the broker
-// knows it.
-func (k Kafka) Principal() string { return "User:ANONYMOUS" }
+// knows it: it makes one of a client certificate (ssl.principal.mapping.rules).
+func (k Kafka) Principal() string {
+	switch {
+	case k.SASL.Mechanism != "":
+		return "User:" + k.SASL.Username
+	case k.TLS.CertFile != "":
+		return ""
+	}
+	return "User:ANONYMOUS"
+}
 
 // Topics are the names and limits of topics.
 type Topics struct {
@@ -91,7 +110,8 @@ type Redis struct {
 	Addrs      []string // one = single, several = Cluster, with MasterName = Sentinel
 	MasterName string
 	Username   string
-	Password   Password
+	Password   access.Password
+	TLS        access.TLS
 	Prefix     string        // the ledger's id follows it
 	TTLCap     time.Duration // 0 = facts live to the window's end
 	Timeout    time.Duration
@@ -106,8 +126,8 @@ type Circuit struct {
 
 // Postgres is the cold tier.
 type Postgres struct {
-	URL              setting.Secret // postgres://user@host/db?...; it may hold a password
-	Password         Password       // of PasswordFile only; Inline is never set
+	URL              setting.Secret  // postgres://user@host/db?...; it may hold a password
+	Password         access.Password // its File only; Inline is never set
 	Pool             Pool
 	StatementCache   bool // false behind PgBouncer in transaction mode
 	LockTimeout      time.Duration

@@ -57,6 +57,7 @@ func read(path string, environ, required []string) (*loader, []Warning) {
 	if !slices.ContainsFunc(l.problems, func(p setting.Problem) bool { return p.Path == "" }) {
 		l.require(required, path)
 	}
+	l.required = required
 	l.check()
 	return l, warnings
 }
@@ -66,6 +67,7 @@ type loader struct {
 	keys     []key
 	places   map[string]setting.Place   // of every key that was written
 	written  map[string]setting.Written // likewise; what counts
+	required []string                   // tells which stores the command opens
 	problems setting.Problems
 }
 

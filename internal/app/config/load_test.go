@@ -86,7 +86,7 @@ func TestMinimalFile(t *testing.T) {
 func TestBadFile(t *testing.T) {
 	t.Parallel()
 	_, warnings, err := config.Load("testdata/bad.yaml", []string{
-		"DEDUP_PROCESSOR_BATCH_WAIT=0.02s", "DEDUP_REDIS_TLS_ENABLED=true", "DEDUP_KAFKA_BROKER=x", "PATH=/bin",
+		"DEDUP_PROCESSOR_BATCH_WAIT=0.02s", "DEDUP_REDIS_FAST_QUEUE=5", "DEDUP_KAFKA_BROKER=x", "PATH=/bin",
 	})
 	require.Error(t, err)
 	var problems setting.Problems
@@ -165,7 +165,7 @@ func TestRefusals(t *testing.T) {
 		{"http: {ops_listen: 9090}\n", `:1: http.ops_listen: "9090": write host:port or :port; "" for none`},
 		{"processor: {sessions: 11}\n", `:1: postgres.pool.max: "12": must be at least processor.sessions + 2 (13)`},
 		{"redis: {password: a, password_file: b}\n", ":1: redis.password_file: set beside redis.password; write one of them"},
-		{"redis: {password_file: /nowhere/pw}\n", ":1: redis.password_file: password file: stat /nowhere/pw: no such file or directory"},
+		{"redis: {password_file: /nowhere/pw}\n", ":1: redis.password_file: password file /nowhere/pw: no such file or directory"},
 		{"months: {keep: 13}\nflows: [{match: 'a:b', window: 400d}]\n", ":1: months.keep: \"13\": keeps 393d online, but the longest window is 400d"},
 		{"flows: {match: x}\n", ":1: flows: not a list"},
 	} {
