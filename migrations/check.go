@@ -12,6 +12,7 @@ import (
 // VersionError says that the schema is not the one this program works with.
 type VersionError struct {
 	Have, Want int64 // Have 0: no schema
+	RunsFrom   int64 // the oldest program's that the schema is good for, where it is newer
 }
 
 func (e *VersionError) Error() string {
@@ -21,7 +22,8 @@ func (e *VersionError) Error() string {
 	case e.Have < e.Want:
 		return fmt.Sprintf("the schema is version %d, this program needs %d: run `dedup migrate up` as the schema's owner", e.Have, e.Want)
 	default:
-		return fmt.Sprintf("the schema is version %d, this program knows only %d: install the newer program (`dedup version` tells which one this is)", e.Have, e.Want)
+		return fmt.Sprintf("the schema is version %d and good for programs of %d and later, this program knows only %d, "+
+			"more than one release behind: install the newer program (`dedup version` tells which one this is)", e.Have, e.RunsFrom, e.Want)
 	}
 }
 
@@ -34,16 +36,28 @@ type Querier interface {
 const undefinedTable = "42P01"
 
 // Check compares the schema with this program. A difference is a *VersionError,
-// whose text names the command that mends it.
+// whose text names the command that mends it; a schema of the next release is
+// none, so that programs can be replaced one by one after a migration.
 func Check(ctx context.Context, conn Querier) error {
 	have, err := current(ctx, conn)
 	if err != nil {
 		return err
 	}
-	if want := Version(); have != want {
-		return &VersionError{Have: have, Want: want}
+	want := Version()
+	if have == want {
+		return nil
 	}
-	return nil
+	wrong := &VersionError{Have: have, Want: want}
+	if have < want {
+		return wrong
+	}
+	if err := conn.QueryRow(ctx, "select runs_from from public.dedup_meta").Scan(&wrong.RunsFrom); err != nil {
+		return fmt.Errorf("reading which programs the schema is good for: %w", err)
+	}
+	if want >= wrong.RunsFrom {
+		return nil
+	}
+	return wrong
 }
 
 // current is the newest applied version, 0 where there is no schema.
