@@ -34,7 +34,7 @@ services: ## install what native Kafka, Redis and PostgreSQL need (Debian, as ro
 # without any of them, what is missing is installed first.
 .PHONY: services-if-needed
 services-if-needed:
-	@if [ -z "$$DEDUP_TEST_KAFKA$$DEDUP_TEST_REDIS$$DEDUP_TEST_POSTGRES" ] && \
+	@if [ -z "$$DEDUP_TEST_KAFKA$$DEDUP_TEST_REDIS$$DEDUP_TEST_POSTGRES" ] && [ "$$DEDUP_TEST_SERVICES" != docker ] && \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 		$(MAKE) --no-print-directory services; fi
 
@@ -59,6 +59,17 @@ lint: ## check format and lint rules
 .PHONY: bench
 bench: services-if-needed ## measure throughput against a plain copy, registration and insert
 	$(GO) run ./bench $(ARGS)
+
+# A test of each kind, where services stop, start, are killed, frozen and put
+# back, with all of them in containers.
+DOCKER_SLICE := TestFirstCopyResendChangedResend|TestKillAndRestart|TestRedisGoesAndComes|TestPostgresDownAndBack|$\
+TestPostgresPutBackUnderARunningFilter|TestBrokerRestarts|TestCommitAnsweredWithAnError
+
+.PHONY: docker-slice
+docker-slice: ## run a slice of the tests with services in containers
+	$(GO) test -tags docker -count=1 ./internal/devservices/docker
+	DEDUP_TEST_SERVICES=docker $(GO) run ./internal/devservices/cmd/with-services -- \
+		$(GO) test -count=1 -timeout 15m -run '^($(DOCKER_SLICE))$$' ./integration
 
 # Takes a Docker engine with Compose; a project, volumes and ports of its own.
 .PHONY: compose-check

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"dedupledger/internal/devservices"
+	"dedupledger/internal/devservices/docker"
 
 	"go.uber.org/goleak"
 )
@@ -28,14 +31,17 @@ type suite struct {
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	s, err := newSuite(context.Background())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	s, err := newSuite(ctx)
 	if err != nil {
+		stop()
 		fmt.Fprintln(os.Stderr, "integration:", err)
 		return 1
 	}
 	shared = s
 	fmt.Println(s.services.Describe())
-	code := m.Run()
+	code := s.run(ctx, m)
+	stop()
 	if err := s.close(); err != nil {
 		fmt.Fprintln(os.Stderr, "integration:", err)
 		code = max(code, 1)
@@ -47,8 +53,34 @@ func run(m *testing.M) int {
 	return code
 }
 
+// interrupted is the exit code of what SIGINT or SIGTERM has ended.
+const interrupted = 130
+
+// run runs the tests. An interrupt ends the services first: containers do not
+// end with their parent.
+func (s *suite) run(ctx context.Context, m *testing.M) int {
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-done:
+		case <-ctx.Done():
+			fmt.Fprintln(os.Stderr, "integration: interrupted")
+			if err := s.close(); err != nil {
+				fmt.Fprintln(os.Stderr, "integration:", err)
+			}
+			os.Exit(interrupted)
+		}
+	}()
+	code := m.Run()
+	close(done)
+	<-watched
+	return code
+}
+
 func newSuite(ctx context.Context) (*suite, error) {
-	services, err := devservices.Start(ctx, devservices.Options{})
+	services, err := devservices.Start(ctx, devservices.Options{Connect: docker.Connect})
 	if err != nil {
 		return nil, err
 	}

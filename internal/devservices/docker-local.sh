@@ -36,9 +36,13 @@ need() { # need COMMAND PACKAGE ... : installs the packages whose command is mis
   while [ $# -gt 0 ]; do command -v "$1" >/dev/null || miss+=("$2"); shift 2; done
   [ ${#miss[@]} -eq 0 ] && return
   say "apt-get install ${miss[*]}"
+  # Their own servers are not wanted: policy-rc.d keeps apt from starting them.
+  local policy=/usr/sbin/policy-rc.d made=
+  [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy; chmod 755 $policy; made=yes; }
   { nicely apt-get install -y --no-install-recommends "${miss[@]}" ||
     { apt-get update && nicely apt-get install -y --no-install-recommends "${miss[@]}"; }; } \
-    >>"$D/apt.log" 2>&1 </dev/null || fail "$D/apt.log" apt-get
+    >>"$D/apt.log" 2>&1 </dev/null || { [ -z "$made" ] || rm -f $policy; fail "$D/apt.log" apt-get; }
+  [ -z "$made" ] || rm -f $policy
 }
 
 orphan() { # ends the containerd that a killed dockerd of ours left; dockerd would wait for it in vain, even dead

@@ -52,7 +52,7 @@ func startKafka(ctx context.Context, folder, libs string, o KafkaOptions) (*Kafk
 	}
 	properties := filepath.Join(folder, "server.properties")
 	formatted := false
-	k.arrange = func(ports []int) (command, error) {
+	k.arrange = func(ports []int) (unit, error) {
 		text, err := kafkaProperties(folder, ports, o)
 		if err != nil {
 			return command{}, err

@@ -74,7 +74,7 @@ func startPgBouncer(ctx context.Context, path, folder string, behind url.URL, o 
 		return nil, fmt.Errorf("writing PgBouncer's users: %w", err)
 	}
 	ini := filepath.Join(folder, "pgbouncer.ini")
-	b.arrange = func(ports []int) (command, error) {
+	b.arrange = func(ports []int) (unit, error) {
 		if err := os.WriteFile(ini, []byte(b.file(ports[0], o)), 0o644); err != nil {
 			return command{}, fmt.Errorf("writing PgBouncer's settings: %w", err)
 		}

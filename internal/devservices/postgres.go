@@ -21,22 +21,24 @@ type Postgres struct {
 	Server
 	data string
 	user *account
+
+	recontain func(ctx context.Context) (unit, error) // of one in a container: another container
 }
 
 // postgresSettings are those the ledger was measured with,
 // apart from the memory, which is for tests.
-var postgresSettings = [...]string{
-	"listen_addresses=" + loopback,
-	"unix_socket_directories=",
-	"max_connections=300",
-	"shared_buffers=256MB",
-	"fsync=on",
-	"synchronous_commit=on",
-	"max_wal_size=8GB",
-	"wal_compression=off",
-	"checkpoint_timeout=30min",
-	"jit=off",
-	"max_parallel_workers_per_gather=0",
+func postgresSettings() []string {
+	return []string{
+		"max_connections=300",
+		"shared_buffers=256MB",
+		"fsync=on",
+		"synchronous_commit=on",
+		"max_wal_size=8GB",
+		"wal_compression=off",
+		"checkpoint_timeout=30min",
+		"jit=off",
+		"max_parallel_workers_per_gather=0",
+	}
 }
 
 // startPostgres makes a cluster with the given binaries and starts it.
@@ -48,9 +50,12 @@ func startPostgres(ctx context.Context, folder, binaries string, settings []stri
 	}
 	p := &Postgres{Server: Server{name: "postgres", folder: folder, dispose: syscall.SIGQUIT}, user: user}
 	p.data = filepath.Join(folder, "data")
-	p.arrange = func(ports []int) (command, error) {
-		args := []string{"-D", p.data, "-c", "port=" + strconv.Itoa(ports[0])}
-		for _, s := range append(postgresSettings[:len(postgresSettings):len(postgresSettings)], settings...) {
+	p.arrange = func(ports []int) (unit, error) {
+		args := []string{
+			"-D", p.data, "-c", "port=" + strconv.Itoa(ports[0]),
+			"-c", "listen_addresses=" + loopback, "-c", "unix_socket_directories=",
+		}
+		for _, s := range append(postgresSettings(), settings...) {
 			args = append(args, "-c", s)
 		}
 		return p.command(filepath.Join(binaries, "postgres"), args...), nil
@@ -114,6 +119,9 @@ func (p *Postgres) CopyData() (copied string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, p.Continue()) }()
+	if p.box != nil {
+		return p.copyContained()
+	}
 	copied, err = os.MkdirTemp(p.folder, "copy-")
 	if err != nil {
 		return "", fmt.Errorf("making a folder for a copy of PostgreSQL's data: %w", err)
@@ -124,6 +132,9 @@ func (p *Postgres) CopyData() (copied string, err error) {
 // RestoreData puts the server back to a copy: it is ended, its data replaced
 // and the server started again, with everything since the copy forgotten.
 func (p *Postgres) RestoreData(ctx context.Context, copied string) error {
+	if p.box != nil {
+		return p.restoreContained(ctx, copied)
+	}
 	if err := p.discard(); err != nil {
 		return err
 	}

@@ -34,6 +34,16 @@ type command struct {
 	asked    syscall.Signal // asks it to end
 }
 
+func (c command) start(context.Context) (life, error) {
+	p, err := spawn(c)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (c command) written() string { return tail(c.log) }
+
 // process is a started command in a process group of its own, so that a
 // Ctrl-C in the terminal reaches only us and the order of ending is ours.
 type process struct {
@@ -168,6 +178,17 @@ func (p *process) thaw() error {
 	p.frozen = nil
 	return nil
 }
+
+// exit is valid after the end: nil is exit code 0.
+func (p *process) exit() error { return p.err }
+
+// dispose ends it by a signal of the caller's choice.
+func (p *process) dispose(sig syscall.Signal) error {
+	p.cmd.asked = sig
+	return p.end(context.Background())
+}
+
+func (p *process) id() int { return p.pid }
 
 func (p *process) signal(sig syscall.Signal) error {
 	return signalPID(p.pid, sig)

@@ -24,7 +24,7 @@ func startRedis(ctx context.Context, folder string) (*Redis, error) {
 		return nil, absent("redis-server is not on PATH")
 	}
 	r := &Redis{Server{name: "redis", folder: folder, dispose: syscall.SIGKILL}}
-	r.arrange = func(ports []int) (command, error) {
+	r.arrange = func(ports []int) (unit, error) {
 		return command{
 			path: path,
 			args: []string{

@@ -47,7 +47,7 @@ func startSecureRedis(ctx context.Context, folder string, o RedisSecurity) (*Sec
 	if r.files, err = writeTLS(filepath.Join(folder, "tls"), nil, o.Certificate, o.ClientCA); err != nil {
 		return nil, err
 	}
-	r.arrange = func(ports []int) (command, error) {
+	r.arrange = func(ports []int) (unit, error) {
 		args := []string{
 			"--port", strconv.Itoa(ports[0]), "--tls-port", strconv.Itoa(ports[1]), "--bind", loopback, "--dir", folder,
 			"--save", "", "--appendonly", "no", "--daemonize", "no", "--requirepass", r.adminPassword,

@@ -22,6 +22,9 @@ type Options struct {
 	Temp string
 	// Progress is told what is being waited for; may be nil.
 	Progress func(string)
+	// Connect reaches a Docker engine; nil: there are no containers. Its error
+	// is a *NoEngineError where none answers.
+	Connect func(ctx context.Context) (Engine, error)
 }
 
 func (o Options) say(format string, args ...any) {
@@ -59,28 +62,17 @@ type Services struct {
 	kafka, redis, postgres endpoint
 	opts                   Options
 	temp                   string
+	engine                 Engine // nil: servers are native
+	noEngine               string // why
 
 	mu      sync.Mutex
 	closers []func() error
 }
 
-// New is a set that holds nothing yet, for servers started one by one.
-func New(o Options) (*Services, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	temp, err := temporary(o.Temp)
-	if err != nil {
-		return nil, err
-	}
-	return &Services{opts: o, temp: temp}, nil
-}
-
 // Start finds or starts one set of services. Close ends those it started. The
 // error of a service that cannot be had is an *UnavailableError.
 func Start(ctx context.Context, o Options) (*Services, error) {
-	s, err := New(o)
+	s, err := New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +87,58 @@ func Start(ctx context.Context, o Options) (*Services, error) {
 	s.RedisAddr = s.redis.address
 	s.PostgresURL = s.postgres.address
 	return s, nil
+}
+
+// New is a set that holds nothing yet, for servers started one by one.
+func New(ctx context.Context, o Options) (*Services, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Services{opts: o}
+	if err := s.connect(ctx); err != nil {
+		return nil, err
+	}
+	if s.temp, err = temporary(o.Temp); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// connect decides between containers and native processes.
+func (s *Services) connect(ctx context.Context) error {
+	choice := os.Getenv(EnvServices)
+	switch choice {
+	case "", ServicesDocker:
+	case ServicesNative:
+		s.noEngine = EnvServices + " is " + ServicesNative
+		return nil
+	default:
+		return fmt.Errorf("%s is %q: write %s or %s, or leave it empty for what is there", EnvServices, choice, ServicesDocker, ServicesNative)
+	}
+	if s.opts.Connect == nil {
+		s.noEngine = "this program starts no containers"
+	} else if err := s.reach(ctx); err != nil {
+		return err
+	}
+	if choice == ServicesDocker && s.engine == nil {
+		return fmt.Errorf("%s is %s, but %s", EnvServices, choice, s.noEngine)
+	}
+	return nil
+}
+
+func (s *Services) reach(ctx context.Context) error {
+	engine, err := s.opts.Connect(ctx)
+	if none, ok := errors.AsType[*NoEngineError](err); ok {
+		s.noEngine = none.Error()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("connecting to Docker: %w", err)
+	}
+	s.engine = engine
+	s.onClose(engine.Close)
+	return nil
 }
 
 // Close ends what was started, last first, and removes the temporary folder.
@@ -132,31 +176,52 @@ func (s *Services) Describe() string {
 // Environ is the environment, as NAME=value, in which another program finds
 // these very services.
 func (s *Services) Environ() []string {
-	return []string{
+	environ := []string{
 		EnvKafka + "=" + s.kafka.address,
 		EnvRedis + "=" + s.redis.address,
 		EnvPostgres + "=" + s.postgres.address,
 		EnvLine + "=" + s.Describe(),
+		EnvServices + "=" + s.own(),
 	}
+	if s.engine != nil {
+		environ = append(environ, s.engine.Environ()...)
+	}
+	return environ
+}
+
+// own says where servers of a test's own come from.
+func (s *Services) own() string {
+	if s.engine != nil {
+		return ServicesDocker
+	}
+	return ServicesNative
 }
 
 // StartPostgres starts a further PostgreSQL server, for a test that stops,
 // kills, freezes or restores it. Settings ("name=value") are added to the usual
-// ones. It is native whatever the set's own server is.
+// ones. It is a container where an engine answers, whatever the set's own server
+// is; the same holds for Redis and Kafka.
 func (s *Services) StartPostgres(ctx context.Context, settings ...string) (*Postgres, error) {
-	binaries, err := postgresBinaries()
-	if err != nil {
-		return nil, unavailable("postgres", err)
-	}
 	folder, err := s.folder("postgres")
 	if err != nil {
 		return nil, err
 	}
-	p, err := startPostgres(ctx, folder, binaries, settings)
+	p, err := s.startPostgres(ctx, folder, settings)
 	if p != nil {
 		s.onClose(p.Close)
 	}
-	return p, err
+	return p, unavailable("postgres", err)
+}
+
+func (s *Services) startPostgres(ctx context.Context, folder string, settings []string) (*Postgres, error) {
+	if s.engine != nil {
+		return containPostgres(ctx, s.engine, folder, settings)
+	}
+	binaries, err := postgresBinaries()
+	if err != nil {
+		return nil, err
+	}
+	return startPostgres(ctx, folder, binaries, settings)
 }
 
 // StartRedis starts a further Redis server.
@@ -165,7 +230,11 @@ func (s *Services) StartRedis(ctx context.Context) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := startRedis(ctx, folder)
+	start := startRedis
+	if s.engine != nil {
+		start = func(ctx context.Context, folder string) (*Redis, error) { return containRedis(ctx, s.engine, folder) }
+	}
+	r, err := start(ctx, folder)
 	if r != nil {
 		s.onClose(r.Close)
 	}
@@ -174,19 +243,26 @@ func (s *Services) StartRedis(ctx context.Context) (*Redis, error) {
 
 // StartKafka starts a further Kafka broker.
 func (s *Services) StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
-	libs, err := kafkaLibs(s.opts.Root)
-	if err != nil {
-		return nil, unavailable("kafka", err)
-	}
 	folder, err := s.folder("kafka")
 	if err != nil {
 		return nil, err
 	}
-	k, err := startKafka(ctx, folder, libs, o)
+	k, err := s.startKafka(ctx, folder, o)
 	if k != nil {
 		s.onClose(k.Close)
 	}
 	return k, unavailable("kafka", err)
+}
+
+func (s *Services) startKafka(ctx context.Context, folder string, o KafkaOptions) (*Kafka, error) {
+	if s.engine != nil && o.secure == nil {
+		return containKafka(ctx, s.engine, folder, o)
+	}
+	libs, err := kafkaLibs(s.opts.Root)
+	if err != nil {
+		return nil, err
+	}
+	return startKafka(ctx, folder, libs, o)
 }
 
 func (s *Services) folder(name string) (string, error) {

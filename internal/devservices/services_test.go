@@ -27,7 +27,7 @@ func start(t *testing.T) *Services {
 // TestNative needs the environment to itself: it starts what the environment
 // may offer already.
 func TestNative(t *testing.T) {
-	for _, v := range []string{EnvKafka, EnvRedis, EnvPostgres, EnvLine} {
+	for _, v := range []string{EnvKafka, EnvRedis, EnvPostgres, EnvLine, EnvServices} {
 		t.Setenv(v, "")
 	}
 	s, err := Start(t.Context(), Options{})
@@ -56,6 +56,7 @@ func TestNative(t *testing.T) {
 func TestUnavailableNamesAllWays(t *testing.T) {
 	t.Setenv(EnvKafka, "")
 	t.Setenv(EnvRedis, "")
+	t.Setenv(EnvServices, "")
 	t.Setenv(EnvFolder, t.TempDir())
 	t.Setenv("PATH", t.TempDir())
 	_, err := Start(t.Context(), Options{})
@@ -70,6 +71,7 @@ func TestEnvironmentThatDoesNotAnswerIsAnError(t *testing.T) {
 	port, err := FreePort()
 	require.NoError(t, err)
 	t.Setenv(EnvRedis, address(port))
+	t.Setenv(EnvServices, "")
 	_, err = Start(t.Context(), Options{})
 	require.ErrorContains(t, err, "redis from environment")
 }
@@ -171,7 +173,7 @@ func TestLostPort(t *testing.T) {
 
 	usual := r.arrange
 	tries := 0
-	r.arrange = func(ports []int) (command, error) {
+	r.arrange = func(ports []int) (unit, error) {
 		tries++
 		if tries == 1 {
 			ports[0] = taken(t)

@@ -11,7 +11,8 @@ import (
 
 const (
 	sourceEnvironment = "environment"
-	sourceNative      = "native"
+	sourceDocker      = ServicesDocker
+	sourceNative      = ServicesNative
 )
 
 // endpoint is where a service was found.
@@ -26,8 +27,6 @@ func (e *endpoint) String() string {
 }
 
 // way is one way to a service; absentError says that it is not open here.
-// Another way (a container) is one more element of a service's list, between
-// the environment's and the native one.
 type way struct {
 	source string
 	get    func(ctx context.Context) (endpoint, error)
@@ -108,22 +107,32 @@ func withoutCredentials(addr string) string {
 	return addr
 }
 
+// started are the ways to a server of our own: a container or, where no engine
+// is, a native process.
+func (s *Services) started(get func(ctx context.Context) (endpoint, error)) []way {
+	if s.engine != nil {
+		return []way{{sourceDocker, get}}
+	}
+	none := func(context.Context) (endpoint, error) { return endpoint{}, absent(s.noEngine) }
+	return []way{{sourceDocker, none}, {sourceNative, get}}
+}
+
 func (s *Services) kafkaWays() []way {
 	ask := func(ctx context.Context, addr string) (string, error) {
 		return kafkaVersion(ctx, strings.Split(addr, ","))
 	}
-	return []way{fromEnvironment(EnvKafka, ask), {sourceNative, func(ctx context.Context) (endpoint, error) {
+	return append([]way{fromEnvironment(EnvKafka, ask)}, s.started(func(ctx context.Context) (endpoint, error) {
 		s.opts.say("starting Kafka")
 		k, err := s.StartKafka(ctx, KafkaOptions{})
 		if err != nil {
 			return endpoint{}, reopened(err)
 		}
 		return endpoint{version: k.version, address: k.Addr(), shown: k.Addr()}, nil
-	}}}
+	})...)
 }
 
 func (s *Services) redisWays() []way {
-	return []way{fromEnvironment(EnvRedis, redisVersion), {sourceNative, func(ctx context.Context) (endpoint, error) {
+	return append([]way{fromEnvironment(EnvRedis, redisVersion)}, s.started(func(ctx context.Context) (endpoint, error) {
 		s.opts.say("starting Redis")
 		r, err := s.StartRedis(ctx)
 		if err != nil {
@@ -131,11 +140,11 @@ func (s *Services) redisWays() []way {
 		}
 		v, err := redisVersion(ctx, r.Addr())
 		return endpoint{version: v, address: r.Addr(), shown: r.Addr()}, err
-	}}}
+	})...)
 }
 
 func (s *Services) postgresWays() []way {
-	return []way{fromEnvironment(EnvPostgres, postgresVersion), {sourceNative, func(ctx context.Context) (endpoint, error) {
+	return append([]way{fromEnvironment(EnvPostgres, postgresVersion)}, s.started(func(ctx context.Context) (endpoint, error) {
 		s.opts.say("starting PostgreSQL")
 		p, err := s.StartPostgres(ctx)
 		if err != nil {
@@ -143,7 +152,7 @@ func (s *Services) postgresWays() []way {
 		}
 		v, err := postgresVersion(ctx, p.URL())
 		return endpoint{version: v, address: p.URL(), shown: p.Addr()}, err
-	}}}
+	})...)
 }
 
 // reopened turns the sentence for people back into a way that is not open.

@@ -100,6 +100,15 @@ func borders() []border {
 			never: []string{"github.com/twmb/franz-go/pkg/kfake", "github.com/alicebob/miniredis", "github.com/fergusstrange/embedded-postgres"},
 		},
 		{
+			why: "the program carries no Docker client",
+			of:  []string{"cmd/dedup"}, never: []string{module + "/internal/devservices/docker", "github.com/testcontainers", "github.com/moby", "github.com/docker"},
+		},
+		{
+			why: "containers come from internal/devservices/docker",
+			of:  []string{"..."}, but: []string{"internal/devservices/docker"}, direct: true, tests: true,
+			never: []string{"github.com/testcontainers", "github.com/moby", "github.com/docker"},
+		},
+		{
 			why: "log/slog is the only logger",
 			of:  []string{"..."}, direct: true, tests: true, never: []string{"log$"},
 		},

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"dedupledger/internal/devservices"
+	"dedupledger/internal/devservices/docker"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -41,9 +42,10 @@ func run(args []string) int {
 }
 
 func with(ctx context.Context, args []string) (code int, err error) {
-	s, err := devservices.Start(ctx, devservices.Options{Progress: func(what string) {
-		fmt.Fprintln(os.Stderr, "with-services:", what)
-	}})
+	s, err := devservices.Start(ctx, devservices.Options{
+		Connect:  docker.Connect,
+		Progress: func(what string) { fmt.Fprintln(os.Stderr, "with-services:", what) },
+	})
 	if err != nil {
 		return 1, err
 	}
