@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dedupledger/internal/devservices"
+	"dedupledger/internal/devservices/docker"
 	"dedupledger/ledger"
 )
 
@@ -45,7 +46,8 @@ func open(t *testing.T, addr string, change func(*Config)) *Hot {
 // and emptied.
 func realRedis(t *testing.T) *devservices.Redis {
 	t.Helper()
-	s := new(devservices.Services)
+	s, err := devservices.Own(t.Context(), devservices.Options{Connect: docker.Connect})
+	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	r, err := s.StartRedis(t.Context())
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dedupledger/internal/devservices"
+	"dedupledger/internal/devservices/docker"
 	"dedupledger/ledger"
 )
 
@@ -280,7 +281,8 @@ func TestOpenNeedsNoRedis(t *testing.T) {
 // BenchmarkRemember is one batch of 2000 facts against a real Redis. Bytes per
 // fact are what Redis's used memory grew by, divided by the facts.
 func BenchmarkRemember(b *testing.B) {
-	s := new(devservices.Services)
+	s, err := devservices.Own(b.Context(), devservices.Options{Connect: docker.Connect})
+	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	r, err := s.StartRedis(b.Context())
 	require.NoError(b, err)

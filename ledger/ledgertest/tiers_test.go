@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dedupledger/internal/devservices"
+	"dedupledger/internal/devservices/docker"
 	"dedupledger/ledger"
 	"dedupledger/ledger/cold"
 	"dedupledger/ledger/hot"
@@ -41,7 +42,12 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	server = new(devservices.Services)
+	s, err := devservices.Own(context.Background(), devservices.Options{Connect: docker.Connect})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	server = s
 	if server.PostgresURL = os.Getenv(devservices.EnvPostgres); server.PostgresURL == "" {
 		// Nothing here tests what survives a crash of the machine.
 		p, err := server.StartPostgres(context.Background(), "fsync=off")
@@ -144,7 +150,8 @@ func openHot(t *testing.T, c *cold.Ledger, addr string, timeout time.Duration) *
 
 func startRedis(t *testing.T) (addr string, raw *redis.Client) {
 	t.Helper()
-	s := new(devservices.Services)
+	s, err := devservices.Own(t.Context(), devservices.Options{Connect: docker.Connect})
+	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	r, err := s.StartRedis(t.Context())
 	require.NoError(t, err)
