@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dedupledger/internal/devservices"
+	"dedupledger/internal/devservices/docker"
 	"dedupledger/ledger/cold"
 )
 
 // through opens the ledger by way of a PgBouncer.
 func (b *bundle) through(t *testing.T, o devservices.PgBouncerOptions) *cold.Ledger {
 	t.Helper()
-	services, err := devservices.New(devservices.Options{})
+	services, err := devservices.New(t.Context(), devservices.Options{Connect: docker.Connect})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, services.Close()) })
 	bouncer, err := services.StartPgBouncer(t.Context(), server, o)

@@ -46,7 +46,7 @@ func open(t *testing.T, addr string, change func(*Config)) *Hot {
 // and emptied.
 func realRedis(t *testing.T) *devservices.Redis {
 	t.Helper()
-	s, err := devservices.Own(t.Context(), devservices.Options{Connect: docker.Connect})
+	s, err := devservices.New(t.Context(), devservices.Options{Connect: docker.Connect})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	r, err := s.StartRedis(t.Context())

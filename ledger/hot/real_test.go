@@ -281,7 +281,7 @@ func TestOpenNeedsNoRedis(t *testing.T) {
 // BenchmarkRemember is one batch of 2000 facts against a real Redis. Bytes per
 // fact are what Redis's used memory grew by, divided by the facts.
 func BenchmarkRemember(b *testing.B) {
-	s, err := devservices.Own(b.Context(), devservices.Options{Connect: docker.Connect})
+	s, err := devservices.New(b.Context(), devservices.Options{Connect: docker.Connect})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	r, err := s.StartRedis(b.Context())

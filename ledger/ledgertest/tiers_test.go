@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	s, err := devservices.Own(context.Background(), devservices.Options{Connect: docker.Connect})
+	s, err := devservices.New(context.Background(), devservices.Options{Connect: docker.Connect})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -150,7 +150,7 @@ func openHot(t *testing.T, c *cold.Ledger, addr string, timeout time.Duration) *
 
 func startRedis(t *testing.T) (addr string, raw *redis.Client) {
 	t.Helper()
-	s, err := devservices.Own(t.Context(), devservices.Options{Connect: docker.Connect})
+	s, err := devservices.New(t.Context(), devservices.Options{Connect: docker.Connect})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	r, err := s.StartRedis(t.Context())
