@@ -53,7 +53,9 @@ func (n *names) catchUp(ctx context.Context, adm *kadm.Client, r *topics.Router)
 
 // refresh reads the names of all raw topics.
 func (n *names) refresh(ctx context.Context, adm *kadm.Client, r *topics.Router) error {
-	all, err := adm.ListTopics(ctx)
+	// Not from the client's cache, which kadm goes past then: it also holds topics
+	// that were asked for by name and denied, and would have no list for them.
+	all, err := adm.ListTopics(kadm.WithAuthorizedOps(ctx))
 	if err != nil {
 		return fmt.Errorf("listing raw topics: %w", err)
 	}

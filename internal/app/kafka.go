@@ -46,7 +46,7 @@ func (a *app) awaitKafka(ctx context.Context, r routerType) error {
 
 func (a *app) lookAtTopics(ctx context.Context, look *rights) error {
 	r := look.router
-	all, err := look.adm.ListTopics(ctx)
+	all, err := look.list(ctx)
 	if err != nil {
 		return fmt.Errorf("listing topics at %v: %w", a.Config.Kafka.Brokers, ExplainKafka(a.Config.Kafka, err))
 	}

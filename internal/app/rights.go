@@ -66,9 +66,9 @@ func (r *rights) check(ctx context.Context) error {
 
 // onTopics asks with the topics' metadata (KIP-430).
 func (r *rights) onTopics(ctx context.Context) (acl.Rights, error) {
-	all, err := r.adm.ListTopics(ctx)
+	all, err := r.list(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing topics: %w", err)
+		return nil, err
 	}
 	for _, name := range all.Names() {
 		if r.router.IsRaw(name) {
@@ -86,6 +86,17 @@ func (r *rights) onTopics(ctx context.Context) (acl.Rights, error) {
 		}
 	}
 	return layout.Lacks(need), nil
+}
+
+// list goes past the client's cache, as kadm does when it asks for operations: the
+// cache also holds topics that were asked for by name and denied, and kadm has no
+// list for them.
+func (r *rights) list(ctx context.Context) (kadm.TopicDetails, error) {
+	all, err := r.adm.ListTopics(kadm.WithAuthorizedOps(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("listing topics: %w", err)
+	}
+	return all, nil
 }
 
 // needed are the rights on the raw topics and their outputs, and the topics.
