@@ -154,6 +154,35 @@ func (p *Postgres) RestoreData(ctx context.Context, copied string) error {
 	return p.Start(ctx)
 }
 
+// Demote starts the server again as a standby without a primary: it answers, and
+// takes no writes until Promote.
+func (p *Postgres) Demote(ctx context.Context) error {
+	if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	signal := filepath.Join(p.data, "standby.signal")
+	if err := os.WriteFile(signal, nil, 0o600); err != nil {
+		return fmt.Errorf("making PostgreSQL a standby: %w", err)
+	}
+	if err := p.user.own(p.data); err != nil {
+		return fmt.Errorf("giving PostgreSQL's data folder to its user: %w", err)
+	}
+	return p.Start(ctx)
+}
+
+// Promote makes a standby the primary.
+func (p *Postgres) Promote(ctx context.Context) error {
+	c, err := pgx.Connect(ctx, p.URL())
+	if err != nil {
+		return fmt.Errorf("connecting to a standby: %w", err)
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	if _, err := c.Exec(ctx, "select pg_promote()"); err != nil {
+		return fmt.Errorf("promoting PostgreSQL: %w", err)
+	}
+	return nil
+}
+
 // copyTree copies a data folder; PostgreSQL wants it closed to others.
 func copyTree(to, from string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {

@@ -20,6 +20,7 @@ const (
 	codeSerializationFailure = "40001"
 	codeDeadlock             = "40P01"
 	codeLockNotAvailable     = "55P03"
+	codeNotPermitted         = "42501"
 	codeCanceled             = "57014" // statement_timeout
 	codeReadOnly             = "25006"
 	codeInRecovery           = "55000"

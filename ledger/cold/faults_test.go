@@ -128,8 +128,10 @@ func TestAConnectionThatCannotWriteIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	s := b.session(1, 0)
-	b.exec(`alter database ` + b.name + ` set default_transaction_read_only = on`)
 	b.l = b.open(cold.Config{MaxConns: 1})
+	b.exec(`alter database ` + b.name + ` set default_transaction_read_only = on`)
+	b.exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and usename = 'dedup_app'`)
+	_ = b.l.Ping(t.Context()) // its connection is gone; the next one cannot write
 	c := s.chunk(rec{offset: 0, key: "k", payload: "a"})
 	_, err := b.l.Register(t.Context(), c)
 	require.ErrorIs(t, err, ledger.ErrUnavailable)

@@ -97,20 +97,10 @@ func (l *Ledger) Check(ctx context.Context) error {
 	if version, ok := errors.AsType[*migrations.VersionError](err); ok {
 		return fmt.Errorf("%w: %w", ledger.ErrSchema, version)
 	}
-	if err != nil {
+	if err != nil && sqlstate(err) != codeNotPermitted { // the rights are told in full
 		return atStart("checking the schema", err)
 	}
-	var allowed bool
-	err = l.pool.QueryRow(ctx, `select coalesce(bool_and(has_function_privilege(p.oid, 'execute')), false) from pg_proc p
-		where p.proname in ('dedup_register_1', 'dedup_learn_1', 'dedup_reject_1', 'dedup_months_1')
-		  and p.pronamespace = 'public'::regnamespace`).Scan(&allowed)
-	if err != nil {
-		return atStart("checking our rights", err)
-	}
-	if !allowed {
-		return fmt.Errorf("%w: the role may not execute the ledger's functions: connect as dedup_app, or make that role and run `dedup migrate up` again", ledger.ErrSchema)
-	}
-	return nil
+	return l.checkRights(ctx)
 }
 
 func poolConfig(c Config) (*pgxpool.Config, error) {
