@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	secureUser = "dedup"
+	secureUser    = "dedup"
+	extraPassword = "kafka-secret-extra" // of Kafka's users plain and short
 	// redisRules are what the filter needs of Redis.
 	redisRules = "~dedup:* resetchannels +evalsha +eval +get +set +info"
 )
@@ -75,8 +76,8 @@ func newAuthority(t *testing.T, name string) *pki.Authority {
 	return a
 }
 
-// startSecured starts all three at once. change is made to Kafka's set-up.
-func startSecured(t *testing.T, change func(*devservices.KafkaSecurity)) *secured {
+// startSecured starts all three at once.
+func startSecured(t *testing.T) *secured {
 	t.Helper()
 	s := &secured{
 		authority: newAuthority(t, "services"), clients: newAuthority(t, "clients"), dir: t.TempDir(),
@@ -88,10 +89,12 @@ func startSecured(t *testing.T, change func(*devservices.KafkaSecurity)) *secure
 		s.write(t, service, []byte(password+"\n"))
 	}
 	security := devservices.KafkaSecurity{
-		Certificate: s.server(t), Users: []devservices.KafkaUser{s.kafkaUser()}, SuperUsers: []string{secureUser},
-	}
-	if change != nil {
-		change(&security)
+		Certificate: s.server(t), ClientCA: s.clients.PEM, SuperUsers: []string{secureUser, "plain", "short"},
+		Users: []devservices.KafkaUser{
+			s.kafkaUser(),
+			{Name: "plain", Password: extraPassword, Mechanism: devservices.MechanismPlain},
+			{Name: "short", Password: extraPassword, Mechanism: devservices.MechanismScramSHA256},
+		},
 	}
 	certificate, errs := s.server(t), make([]error, 3)
 	ctx := t.Context()
@@ -123,9 +126,16 @@ func startSecured(t *testing.T, change func(*devservices.KafkaSecurity)) *secure
 func (s *secured) bundle(t *testing.T) *bundle {
 	t.Helper()
 	b := newBundle(t, setup{Kafka: s.kafka.Addr(), Redis: s.redis.Addr(), Postgres: s.postgres.Postgres})
-	require.NoError(t, s.postgres.SetPassword(t.Context(), devservices.RoleApp, s.passwords["postgres"]))
-	require.NoError(t, s.postgres.SetPassword(t.Context(), devservices.RoleOwner, s.passwords["postgres"]))
+	s.setPasswords(t)
 	return b
+}
+
+// setPasswords is for roles that a bundle has made.
+func (s *secured) setPasswords(t *testing.T) {
+	t.Helper()
+	for _, role := range []string{devservices.RoleApp, devservices.RoleOwner, devservices.RoleRead} {
+		require.NoError(t, s.postgres.SetPassword(t.Context(), role, s.passwords["postgres"]))
+	}
 }
 
 // env is how a filter gets in by TLS and its users.
@@ -210,7 +220,7 @@ func TestConnectionsAge(t *testing.T) {
 func TestSecretsRotated(t *testing.T) {
 	t.Parallel()
 	rng := seeded(t)
-	s := startSecured(t, nil)
+	s := startSecured(t)
 	b := s.bundle(t)
 	f := b.start(t, 0, append(s.env(t, b), patient, "DEDUP_REDIS_CIRCUIT_ERRORS=1", "DEDUP_REDIS_CIRCUIT_OPEN=200ms",
 		"DEDUP_KAFKA_CONNECTION_LIFETIME=1s", "DEDUP_POSTGRES_POOL_LIFETIME=1s", "DEDUP_PROCESSOR_BATCH_RECORDS=100")...)

@@ -108,4 +108,29 @@ var controls = []control{
 		changes: []change{{`return start{kind: startVerify, from: row.W}`, `return start{kind: startAt, at: g.at}`}},
 		in:      integration, test: "TestResetAfterStop/beyond", says: `law 1: .* has 0 outputs`,
 	},
+	{
+		name: "Kafka's password read once",
+		file: "internal/app/access.go",
+		changes: []change{{
+			`	return func(context.Context) (scram.Auth, error) {
+		password, err := s.Password.Reveal()
+`,
+			`	password, err := s.Password.Reveal()
+	return func(context.Context) (scram.Auth, error) {
+`,
+		}},
+		in: integration, test: "TestSecretsRotated", says: `/readyz does not say "password file`,
+	},
+	{
+		name:    "PostgreSQL's certificates read once",
+		file:    "ledger/cold/open.go",
+		changes: []change{{`	conn.TLSConfig, conn.Fallbacks = now.TLSConfig, now.Fallbacks`, `	_ = now`}},
+		in:      integration, test: "TestSecretsRotated", says: `outputs still missing|/readyz is not 200`,
+	},
+	{
+		name:    "connections to Kafka live for ever",
+		file:    "internal/access/lifetime.go",
+		changes: []change{{`if age > 2*a.limit || age > a.limit && a.awaited == 0 {`, `if false {`}},
+		in:      integration, test: "TestSecretsRotated", says: `/readyz does not say "Kafka refuses the login`,
+	},
 }
