@@ -90,6 +90,7 @@ func measured() *report {
 	for _, x := range []float64{1, 3, 2} {
 		r.Runs = append(r.Runs, run{
 			titleFilter:      {PerSecond: 10_000 * x, CPU: 30, Peak: 150, Resident: []float64{100, 110, 120, 125}},
+			titleTLS:         {PerSecond: 7_500 * x},
 			titleRegister(1): {PerSecond: 20_000 * x},
 			titleRegister(4): {PerSecond: 40_000 * x},
 			titleInsert:      {PerSecond: 30_000 * x},
@@ -108,6 +109,7 @@ func TestReport(t *testing.T) {
 		`filter, RSS at 100 % / at 25 % .*median +1.25`,
 		`filter / register, 1 connection .*median +0.50 +≥ 0.5 met`,
 		`filter / register, 4 connections .*median +0.25`,
+		`filter over TLS / filter +.*median +0.75 +≥ 0.75 met`,
 		`register / insert, 1 connection .*median +0.67 +≥ 0.5 met`,
 		`run 3: MB RSS at 25/50/75/100 %: 100/110/120/125`,
 		`9.5 % resends, 12 partitions, 8 scopes; 4 sessions`,

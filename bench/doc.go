@@ -5,6 +5,9 @@
 // It fills a raw topic once, then in each repetition drains it with
 //
 //   - filter: `dedup run`, built here and run as a process of its own;
+//   - tls (only if it is named, as in -phases filter,tls): the filter again, with
+//     TLS and a login to all three services; the other phases then use the same
+//     Kafka broker by its port without TLS;
 //   - copy: a plain exactly-once copy, the same loop without a ledger, likewise
 //     a process of its own;
 //   - register: the registration alone, chunks of 500 of the same records, on one

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -39,7 +40,7 @@ type setting struct {
 // filter drains the topic with `dedup run`, with everything as it is by default
 // but names, addresses and the number of sessions.
 func (s *stage) filter(ctx context.Context, n int) (figures, error) {
-	set, err := s.prepare(ctx, n)
+	set, err := s.prepare(ctx, strconv.Itoa(n), s.create)
 	if err != nil {
 		return figures{}, err
 	}
@@ -58,14 +59,14 @@ func (s *stage) filter(ctx context.Context, n int) (figures, error) {
 }
 
 // prepare makes database and topics as an operator does.
-func (s *stage) prepare(ctx context.Context, n int) (*setting, error) {
-	name := fmt.Sprintf("%s-%d", s.id, n)
+func (s *stage) prepare(ctx context.Context, n string, create createDatabase) (*setting, error) {
+	name := s.id + "-" + n
 	set := &setting{
 		group: "bench-filter-" + name, config: filepath.Join(s.dir, name+".yaml"), log: filepath.Join(s.dir, name+".log"),
 		outputs: []string{"clean." + name + "." + s.id, "duplicates." + name, "dead-letter." + name},
 	}
 	var err error
-	if set.db, err = s.database(ctx, fmt.Sprintf("filter_%d", n)); err != nil {
+	if set.db, err = s.databaseOn(ctx, create, "filter_"+n); err != nil {
 		return nil, err
 	}
 	t, err := template.New("config").Parse(configText)
@@ -87,7 +88,14 @@ func (s *stage) prepare(ctx context.Context, n int) (*setting, error) {
 
 // database makes one with the schema, by `dedup migrate up` as its owner.
 func (s *stage) database(ctx context.Context, name string) (*devservices.Database, error) {
-	db, err := s.create(ctx, "bench_"+s.id+"_"+name)
+	return s.databaseOn(ctx, s.create, name)
+}
+
+// createDatabase is of one of the servers.
+type createDatabase func(ctx context.Context, name string) (*devservices.Database, error)
+
+func (s *stage) databaseOn(ctx context.Context, create createDatabase, name string) (*devservices.Database, error) {
+	db, err := create(ctx, "bench_"+s.id+"_"+name)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // a sentence already
 	}

@@ -92,6 +92,7 @@ func (s *stage) phases() []phase {
 	many := func(ctx context.Context, _ int) (figures, error) { return s.register(ctx, s.o.sessions) }
 	ps := []phase{
 		{"filter", titleFilter, s.filter},
+		{"tls", titleTLS, s.overTLS},
 		{"copy", titleCopy, s.copy},
 		{"register", titleRegister(1), one},
 	}

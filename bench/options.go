@@ -25,7 +25,10 @@ type options struct {
 	profile  string // file of the CPU profile; its allocations go to FILE.allocs
 }
 
-func allPhases() []string { return []string{"filter", "copy", "register", "insert"} }
+func allPhases() []string { return append(usualPhases(), "tls") }
+
+// usualPhases leave out tls, which moves all phases to another broker.
+func usualPhases() []string { return []string{"filter", "copy", "register", "insert"} }
 
 // parse reads the command line. What is wrong has been written to w.
 func parse(args []string, w io.Writer) (*options, error) {
@@ -37,7 +40,7 @@ func parse(args []string, w io.Writer) (*options, error) {
 	f.IntVar(&o.sessions, "sessions", 4, "client `sessions` of filter and copy, and connections of the registration")
 	f.StringVar(&o.output, "o", "text", "`format` of the report: text or json")
 	f.StringVar(&o.profile, "profile", "", "run the filter inside this process and write its CPU profile to `FILE`, its allocations to FILE.allocs")
-	phases := f.String("phases", strings.Join(allPhases(), ","), "which `phases` to run; ratios need both of theirs")
+	phases := f.String("phases", strings.Join(usualPhases(), ","), "which `phases` to run, of "+strings.Join(allPhases(), ",")+"; ratios need both of theirs")
 	if err := f.Parse(args); err != nil {
 		return nil, err //nolint:wrapcheck // printed by the flag set
 	}

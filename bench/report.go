@@ -11,6 +11,7 @@ import (
 
 const (
 	titleFilter = "filter"
+	titleTLS    = "filter over TLS"
 	titleCopy   = "copy"
 	titleInsert = "insert, 1 connection"
 )
@@ -128,6 +129,8 @@ func (r *report) tabulate() {
 	r.add("filter, msg/s", 0, speed(titleFilter), goal{limit: 20_000})
 	r.add("filter, µs CPU/msg", 1, cpu(titleFilter), goal{limit: 20, atMost: true})
 	r.add("filter, MB RSS at most", 0, peak(titleFilter), goal{limit: 200, atMost: true})
+	r.add("filter over TLS, msg/s", 0, speed(titleTLS))
+	r.add("filter over TLS, µs CPU/msg", 1, cpu(titleTLS))
 	r.add("filter, RSS at 100 % / at 25 %", 2, growth(titleFilter))
 	r.add("copy, msg/s", 0, speed(titleCopy))
 	r.add("copy, µs CPU/msg", 1, cpu(titleCopy))
@@ -144,6 +147,7 @@ func (r *report) tabulate() {
 		r.add("filter / "+many, 2, ratio(titleFilter, many))
 	}
 	r.add("register / insert, 1 connection", 2, ratio(one, titleInsert), goal{limit: 0.5})
+	r.add("filter over TLS / filter", 2, ratio(titleTLS, titleFilter), goal{limit: 0.75})
 	r.add("filter / copy", 2, ratio(titleFilter, titleCopy))
 }
 

@@ -31,6 +31,7 @@ type stage struct {
 	id       string // of this run, in names of topics, groups and databases
 	raw      string
 	flows    []flow
+	secure   *secure // of phase tls, else nil
 }
 
 func newStage(ctx context.Context, o *options) (s *stage, err error) {
@@ -55,6 +56,11 @@ func newStage(ctx context.Context, o *options) (s *stage, err error) {
 	}
 	if err := s.startPostgres(ctx); err != nil {
 		return s, err
+	}
+	if s.chosen("tls") {
+		if err := s.startSecure(ctx); err != nil {
+			return s, err
+		}
 	}
 	s.client, err = kgo.NewClient(kgo.SeedBrokers(s.services.KafkaBrokers...),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.Lz4Compression()),
@@ -85,13 +91,15 @@ func (s *stage) startPostgres(ctx context.Context) error {
 	if os.Getenv(devservices.EnvPostgres) != "" {
 		return nil
 	}
-	p, err := s.services.StartPostgres(ctx, "shared_buffers=1GB", "wal_buffers=64MB")
+	p, err := s.services.StartPostgres(ctx, postgresMemory()...)
 	if err != nil {
 		return err //nolint:wrapcheck // a sentence already
 	}
 	s.postgres, s.create = p.URL(), p.CreateDatabase
 	return nil
 }
+
+func postgresMemory() []string { return []string{"shared_buffers=1GB", "wal_buffers=64MB"} }
 
 func (s *stage) close() error {
 	var errs []error
