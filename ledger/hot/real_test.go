@@ -252,6 +252,17 @@ func fromFile(file string) func() (string, error) {
 	}
 }
 
+// A login that is refused is told as such by a batch, too.
+func TestRealLoginRefused(t *testing.T) {
+	t.Parallel()
+	addr := realRedis(t).Addr()
+	setUser(t, rawClient(t, addr), "dedup", Rules("dedup:", false)...)
+	h := open(t, addr, func(c *Config) { c.Username, c.Password = "dedup", password("wrong") })
+	now := clock()
+	_, err := h.Remember(t.Context(), now, []ledger.Fact{fact(now, "k", 1)})
+	require.True(t, redis.IsAuthError(err), err)
+}
+
 func TestRealStatsRefused(t *testing.T) {
 	t.Parallel()
 	addr := realRedis(t).Addr()

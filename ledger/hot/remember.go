@@ -137,9 +137,12 @@ func (r *run) pipeline(ctx context.Context, writes []write, call, script string)
 		cmds[i].SetFirstKeyPos(keyAt)
 		_ = pipe.Process(ctx, cmds[i]) // it only queues
 	}
-	_, _ = pipe.Exec(ctx)
+	_, failed := pipe.Exec(ctx)
 	for i, cmd := range cmds {
 		was, err := cmd.Text()
+		if err != nil && cmd.Err() == nil && failed != nil {
+			err = failed // never sent: the connection's login was refused, and only Exec says so
+		}
 		switch {
 		case err == nil:
 			r.compare(writes[i].fact, was)
