@@ -63,7 +63,7 @@ bench: services-if-needed ## measure throughput against a plain copy, registrati
 # A test of each kind, where services stop, start, are killed, frozen and put
 # back, with all of them in containers.
 DOCKER_SLICE := TestFirstCopyResendChangedResend|TestKillAndRestart|TestRedisGoesAndComes|TestPostgresDownAndBack|$\
-TestPostgresPutBackUnderARunningFilter|TestCommitAnsweredWithAnError
+TestPostgresPutBackUnderARunningFilter|TestBrokerRestarts|TestCommitAnsweredWithAnError
 
 .PHONY: docker-slice
 docker-slice: ## run a slice of the tests with services in containers

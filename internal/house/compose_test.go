@@ -191,3 +191,21 @@ func TestBuildContext(t *testing.T) {
 	slices.Sort(let)
 	require.Equal(t, slices.Compact(needed), let)
 }
+
+// TestDockerSlice: a test that is renamed does not drop out of the slice unseen.
+func TestDockerSlice(t *testing.T) {
+	t.Parallel()
+	slice := regexp.MustCompile(`(?m)^DOCKER_SLICE := ((?:.*\$\\\n)*.*)$`).FindStringSubmatch(readRoot(t, "Makefile"))
+	require.NotNil(t, slice)
+	var tests string
+	for _, f := range treeFiles(t, "_test.go") {
+		if strings.HasPrefix(f.path, "integration/") {
+			tests += f.text
+		}
+	}
+	names := strings.Split(strings.ReplaceAll(slice[1], "$\\\n", ""), "|")
+	require.Len(t, names, 7)
+	for _, name := range names {
+		require.Contains(t, tests, "\nfunc "+name+"(t *testing.T)")
+	}
+}
