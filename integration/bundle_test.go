@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,7 @@ type bundle struct {
 	clean       []string
 	duplicates  string
 	deadLetter  string
+	perTenant   []string // duplicates and dead-letter topics of single tenants, in the place of those two
 	group       string
 	redisPrefix string
 	brokers     []string
@@ -246,5 +248,8 @@ func (b *bundle) query(ctx context.Context, q string, row func(pgx.Rows) error, 
 
 // outputs are the names of all output topics.
 func (b *bundle) outputs() []string {
-	return append(append([]string{}, b.clean...), b.duplicates, b.deadLetter)
+	if len(b.perTenant) > 0 {
+		return slices.Concat(b.clean, b.perTenant)
+	}
+	return append(slices.Clone(b.clean), b.duplicates, b.deadLetter)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,10 +152,10 @@ func (b *bundle) observeOutputs(ctx context.Context, o *observation) error {
 	}
 	for _, r := range records {
 		out := &output{kind: clean, record: r}
-		switch r.Topic {
-		case b.duplicates:
+		switch {
+		case strings.HasPrefix(r.Topic, "duplicates."):
 			out.kind = duplicates
-		case b.deadLetter:
+		case strings.HasPrefix(r.Topic, "dead-letter."):
 			out.kind = deadLetter
 		}
 		if out.origin, err = parsePlace(header(r, "dedup-origin")); err != nil {

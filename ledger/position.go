@@ -14,7 +14,13 @@ type Claim uuid.UUID
 func NewClaim() Claim { return Claim(uuid.New()) }
 
 // Outputs says where outputs end: topic name -> partition -> next offset.
+// Under OutputCount stands how many partitions the topic had then, of the raw
+// topic too: where counts agree outputs go by partition, else by key, and counts
+// grow.
 type Outputs map[string]map[int32]int64
+
+// OutputCount is the place of a topic's number of partitions among its ends.
+const OutputCount int32 = -1
 
 // PositionRow is dedup_position of one raw partition.
 type PositionRow struct {

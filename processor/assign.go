@@ -117,8 +117,45 @@ func (s *session) place(ctx context.Context, p *part, g groupOffset, b bounds, o
 		s.learn(p, l)
 	default:
 		s.startAt(ctx, p, st.at, b, outs)
+		return s.writePlaces(ctx, p, row.Outputs)
 	}
 	return nil
+}
+
+// writePlaces tells the row, before the first record, of places where outputs of
+// a partition that starts can go from now on and that the row does not name, or
+// with other partition counts. Otherwise:
+//
+//	the clean topic grows, outputs go by key, to a partition the row does not name
+//	the raw topic grows too, outputs go by partition again
+//	PostgreSQL loses its last commits: learning looks at one partition of clean
+//	and misses what went by key
+func (s *session) writePlaces(ctx context.Context, p *part, told ledger.Outputs) error {
+	if p.phase != running || endsTold(told).all(p.outs) {
+		return nil
+	}
+	if err := s.cfg.Ledger.Positions.Flush(ctx, []ledger.Advance{p.advance(p.d)}); err != nil {
+		p.retry(0)
+		return fmt.Errorf("writing where the outputs of %s/%d end: %w", p.topic, p.partition, err)
+	}
+	p.wrote, p.d, p.freshOuts = p.w, p.d.Max(p.w), false
+	return nil
+}
+
+// endsTold is what a row tells of outputs.
+type endsTold ledger.Outputs
+
+// all reports whether each place of outs is told, with the same counts.
+func (t endsTold) all(outs ledger.Outputs) bool {
+	for topic, ends := range outs {
+		for n, at := range ends {
+			told, ok := t[topic][n]
+			if !ok || n == ledger.OutputCount && told != at {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // open makes the row before the first poll: without it a Postgres that lost

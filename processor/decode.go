@@ -27,8 +27,15 @@ func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o le
 		HashMode:      ledger.HashRaw,
 		SourceService: s.cfg.Input.SourceService(rec.Headers),
 	}
+	tenant := s.tenantOf(rec.Topic)
 	scope, err := s.scope(s.cfg.Input.Scope(rec))
-	if err == nil {
+	forged := err == nil && tenant != "" && scope.Tenant != tenant
+	switch {
+	case forged:
+		// Of the topic's tenant, in accounts and in dead-letter: who writes into
+		// this topic must reach nothing of the tenant he names.
+		r.Account = tenant + ":" + scope.Flow
+	case err == nil:
 		r.Account = scope.text
 	}
 	switch {
@@ -36,6 +43,8 @@ func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o le
 		r.Reason = reasonTooLarge
 	case err != nil:
 		r.Reason = reasonScopeMalformed
+	case forged:
+		r.Reason = topics.CodeTenantMismatch
 	default:
 		key, code := s.cfg.Keyer.Key(scope.Scope, rec.Value, func(name string) ([]byte, bool) {
 			return s.cfg.Input.Header(rec.Headers, name)
@@ -46,6 +55,14 @@ func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o le
 		}
 		r.Keys = b.key(key)
 	}
+}
+
+// tenantOf is the tenant that records of a raw topic must have; "" for any.
+func (s *session) tenantOf(raw string) string {
+	if route := s.routes[raw]; route != nil {
+		return route.Tenant
+	}
+	return ""
 }
 
 // scoped is a scope with its text.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -61,6 +62,7 @@ type learner struct {
 	epochs epochEnds
 	latest int32
 	places []place
+	counts partitionCounts
 
 	seq   int64
 	d     ledger.Position
@@ -73,19 +75,37 @@ type learner struct {
 func (s *session) learn(p *part, l lesson) {
 	ctx, cancel := context.WithCancel(s.lessons)
 	p.phase, p.stopLearning = learning, cancel
-	places, err := s.outputPlaces(p)
-	w := &learner{s: s, p: *p, l: l, places: places, seq: p.seq, d: p.d, last: l.from}
+	w := &learner{s: s, p: *p, l: l, places: s.learnPlaces(p, l.outs), counts: s.counts(p), seq: p.seq, d: p.d, last: l.from}
 	s.learners.Go(func() {
 		defer cancel()
-		end := lessonEnd{place: w.p.place, claim: w.p.claim, err: err}
-		if err == nil {
-			end = w.inTurn(ctx, s.proc.learners)
-		}
 		select {
-		case s.learned <- end:
+		case s.learned <- w.inTurn(ctx, s.proc.learners):
 		case <-s.lessons.Done():
 		}
 	})
+}
+
+// learnPlaces are the places where outputs behind W can lie: those of the
+// present partition counts, those that W's ends name, and all of a topic whose
+// count, or that of raw, was another then. What goes by partition now may have
+// gone by key meanwhile.
+func (s *session) learnPlaces(p *part, outs ledger.Outputs) []place {
+	ps := s.outputPlaces(p)
+	counts := s.counts(p)
+	add := func(topic string, n int32) {
+		if w := (place{topic, n}); n >= 0 && n < counts[topic] && !slices.Contains(ps, w) {
+			ps = append(ps, w)
+		}
+	}
+	for topic, n := range counts {
+		for i := range outs[topic] {
+			add(topic, i)
+		}
+		for i := int32(0); topic != p.topic && i < n && (counts.grown(outs, topic) || counts.grown(outs, p.topic)); i++ {
+			add(topic, i)
+		}
+	}
+	return slices.DeleteFunc(ps, func(w place) bool { return w.topic == p.topic })
 }
 
 // inTurn runs when one of the places is free.
@@ -172,7 +192,14 @@ func (w *learner) take(ctx context.Context, t told, r *outputReader) error {
 	if len(w.batch) < ledger.MaxChunk {
 		return nil
 	}
-	return w.hand(ctx, w.last, 0, r.ends())
+	return w.hand(ctx, w.last, 0, w.ends(r))
+}
+
+// ends is where the outputs of what was read so far end.
+func (w *learner) ends(r *outputReader) ledger.Outputs {
+	outs := r.ends()
+	w.counts.addTo(outs)
+	return outs
 }
 
 // hand writes a lesson.
@@ -194,7 +221,7 @@ func (w *learner) hand(ctx context.Context, to ledger.Position, seq int64, outs 
 
 // finish writes what is left, with the position behind all of it.
 func (w *learner) finish(ctx context.Context, r *outputReader) (ledger.Outputs, error) {
-	outs := r.ends()
+	outs := w.ends(r)
 	if !w.l.verify {
 		w.last = w.last.Max(w.l.to)
 	}
@@ -277,6 +304,10 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 			return
 		}
 		s.startAt(ctx, p, e.at, b, e.outs)
+		if err := s.writePlaces(ctx, p, nil); err != nil {
+			s.log.Warn("where the outputs of a learned partition end was not written; the position is read anew", "error", err)
+			return
+		}
 		s.seekStarted([]*part{p})
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/topics"
 )
 
 const (
@@ -31,16 +34,7 @@ func (p *Processor) outputLimit(ctx context.Context) (int32, error) {
 	if err != nil {
 		return 0, fmt.Errorf("listing topics: %w", err)
 	}
-	var outs []string
-	for _, name := range all.Names() {
-		if p.cfg.Router.IsRaw(name) {
-			o, err := p.cfg.Router.Outputs(name)
-			if err != nil {
-				continue // reported where the topic is assigned
-			}
-			outs = append(outs, o...)
-		}
-	}
+	outs := p.outputsAmong(all.Names())
 	if len(outs) == 0 {
 		return int32(limit), nil //nolint:gosec // bounded above
 	}
@@ -81,4 +75,20 @@ func describeEach(ctx context.Context, adm *kadm.Client, names []string) (all ka
 		all = append(all, one...)
 	}
 	return all, nil
+}
+
+// outputsAmong are the topics that any raw topic among them may write to.
+func (p *Processor) outputsAmong(names []string) (outs []string) {
+	var routes []*topics.Route
+	for _, name := range names {
+		if route, err := p.cfg.Router.Route(name); err == nil { // else reported where the topic is assigned
+			routes = append(routes, route)
+		}
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(routes, func(r *topics.Route) bool { return r.MayWrite(name) }) {
+			outs = append(outs, name)
+		}
+	}
+	return outs
 }

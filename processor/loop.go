@@ -33,7 +33,8 @@ type session struct {
 
 	kafka  *client
 	layout *topics.Layout
-	build  map[string]*topics.Builder // by raw topic
+	routes map[string]*topics.Route   // by raw topic
+	build  map[string]*topics.Builder // likewise
 	ids    map[string]ledger.TopicID  // the incarnation this session's client reads
 	parts  map[place]*part
 	batch  batch             // in hand
@@ -260,7 +261,15 @@ func (s *session) process(stop, work context.Context, b *batch) error {
 
 // commit produces the outputs and commits them with the offsets.
 func (s *session) commit(work context.Context, b *batch) error {
-	outs := s.outputs(b)
+	outs, held, err := s.complete(work, b)
+	switch {
+	case held:
+		return nil
+	case err != nil:
+		s.resync("outputs were not looked up")
+		s.afterFailure(work, "looking for outputs", err)
+		return fatalOnly(err)
+	}
 	marks := s.marks(b)
 	o, dataErr, err := s.kafka.transact(outs, marks)
 	b.committed = time.Now()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dedupledger/ledger"
+	"dedupledger/topics"
 )
 
 // place names a raw partition by topic name, as the client does.
@@ -37,6 +38,8 @@ type part struct {
 	// Held: a closed reason (metric label) and words for people.
 	reason, why string
 	again       time.Time // pending or held: not looked at before
+	// needs are the topics that a held partition waits for, or nil.
+	needs *topics.MissingError
 
 	claim ledger.Claim
 	seq   int64           // of the row, as last written or read

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,9 @@ type Processor struct {
 	names   *names
 
 	learners chan struct{} // a place per learner that reads
+
+	mu     sync.Mutex
+	warned map[string]bool // by raw topic and its counts: as many as operators make
 }
 
 // New makes a processor; nothing is connected yet.
@@ -43,7 +47,7 @@ func New(cfg Config) *Processor {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Processor{cfg: cfg, names: newNames(), learners: make(chan struct{}, maxLearners)}
+	p := &Processor{cfg: cfg, names: newNames(), warned: map[string]bool{}, learners: make(chan struct{}, maxLearners)}
 	p.slot.Store(int64(cfg.Slot))
 	for range cfg.Sessions {
 		p.states = append(p.states, &sessionState{})
@@ -157,6 +161,16 @@ func (p *Processor) supervise(stop, work context.Context, i int) error {
 	return nil
 }
 
+// warnOnce keeps the sessions of a process from saying the same in turn.
+func (p *Processor) warnOnce(what string, say func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.warned[what] {
+		p.warned[what] = true
+		say()
+	}
+}
+
 func within(ts []time.Time, since time.Time) []time.Time {
 	for len(ts) > 0 && ts[0].Before(since) {
 		ts = ts[1:]
@@ -184,7 +198,7 @@ func (p *Processor) life(stop, work context.Context, i int) (opened bool, err er
 	s := &session{
 		proc: p, cfg: &p.cfg, m: p.m, state: st, index: i,
 		log:   p.cfg.Log.With("component", "filter", "session", i),
-		kafka: c, build: map[string]*topics.Builder{}, ids: map[string]ledger.TopicID{},
+		kafka: c, routes: map[string]*topics.Route{}, build: map[string]*topics.Builder{}, ids: map[string]ledger.TopicID{},
 		parts: map[place]*part{}, learned: make(chan lessonEnd),
 		rejected: map[ledger.Origin]rejection{},
 	}

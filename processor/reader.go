@@ -75,6 +75,9 @@ func (p *Processor) openReader(ctx context.Context, adm *kadm.Client, begin ledg
 			return nil, fmt.Errorf("output %s/%d lists no offsets", w.topic, w.partition)
 		}
 		at := begin[w.topic][w.partition]
+		if at > hi.Offset {
+			at = lo.Offset // deleted and made again since: none of it is known
+		}
 		if at < lo.Offset {
 			return nil, fmt.Errorf("%w: %s/%d starts at %d, needed from %d", errOutputsGone, w.topic, w.partition, lo.Offset, at)
 		}

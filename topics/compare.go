@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Mismatch is a setting that does not fit the others: what will go wrong, and
@@ -93,14 +94,24 @@ func (c *comparison) partitions(raw, clean *topicState) {
 	if raw.partitions == clean.partitions {
 		return
 	}
-	// Partitions can be added, never taken away: the smaller one has to grow.
-	small, count := clean, raw.partitions
-	if raw.partitions < clean.partitions {
-		small, count = raw, clean.partitions
-	}
-	c.add(clean, fmt.Sprintf("kafka-topics.sh --bootstrap-server %s --alter --topic %s --partitions %d", c.plan.Bootstrap, small.name, count),
+	small, count := Grow(raw.name, raw.partitions, clean.name, clean.partitions)
+	c.add(clean, GrowCommand([]string{c.plan.Bootstrap}, small, count),
 		"%d partitions, %s has %d: messages go by key, not by partition, and the order of a raw partition is kept per key only",
 		clean.partitions, raw.name, raw.partitions)
+}
+
+// Grow says which of two topics has to grow, and to how many partitions:
+// partitions can be added, never taken away.
+func Grow(a string, countA int32, b string, countB int32) (topic string, partitions int32) {
+	if countA < countB {
+		return a, countB
+	}
+	return b, countA
+}
+
+// GrowCommand is the command that adds partitions. Brokers as host:port.
+func GrowCommand(brokers []string, topic string, partitions int32) string {
+	return fmt.Sprintf("kafka-topics.sh --bootstrap-server %s --alter --topic %s --partitions %d", strings.Join(brokers, ","), topic, partitions)
 }
 
 // limits compares an output with all raw topics that write to it, and names the

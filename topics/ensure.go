@@ -65,23 +65,28 @@ func (p *Plan) states(ctx context.Context, adm *kadm.Client, existing []string) 
 	if err != nil {
 		return nil, err
 	}
-	names := slices.Clone(raws)
+	routes := make([]*Route, 0, len(raws))
 	for _, raw := range raws {
-		outputs, err := p.Router.Outputs(raw)
+		route, err := p.Router.Route(raw)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, outputs...)
+		routes = append(routes, route)
 	}
-	slices.Sort(names)
-	have, err := FetchLayout(ctx, adm, slices.Compact(names)...)
+	have, err := FetchOutputs(ctx, adm, routes)
 	if err != nil {
 		return nil, err
 	}
+	states := p.wanted(routes, have)
+	names := make([]string, 0, len(states))
+	for _, t := range states {
+		names = append(names, t.name)
+	}
+	slices.Sort(names)
 	if missing := have.lacksCompare(names); len(missing) > 0 {
 		return nil, &acl.MissingError{Principal: p.principal(), Rights: missing}
 	}
-	return p.wanted(raws, have)
+	return states, nil
 }
 
 func (p *Plan) checkReplication(states []*topicState, brokers kadm.BrokerDetails) error {

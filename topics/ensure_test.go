@@ -294,7 +294,7 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, "raw-ingest.a", layout.Name(id))
 	_, ok = layout.ID("raw-ingest.b")
 	require.False(t, ok)
-	_, err = topics.NewBuilder(r, layout, "raw-ingest.a", layout.Name)
+	_, err = newBuilderOf(t, r, layout, "raw-ingest.a")
 	require.NoError(t, err)
 
 	// Deleted and made again: another id, at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,6 +97,42 @@ func (l *Layout) takeEach(ctx context.Context, adm *kadm.Client, topics []string
 	return nil
 }
 
+// FetchOutputs is the layout of raw topics and all their outputs. Where names
+// depend on scopes, every topic there is has to be looked at.
+func FetchOutputs(ctx context.Context, adm *kadm.Client, routes []*Route) (*Layout, error) {
+	var names []string
+	for _, route := range routes {
+		if route.PerScope() {
+			return fetchMatching(ctx, adm, routes)
+		}
+		names = append(append(names, route.Raw), route.Known()...)
+	}
+	slices.Sort(names)
+	return FetchLayout(ctx, adm, slices.Compact(names)...)
+}
+
+func fetchMatching(ctx context.Context, adm *kadm.Client, routes []*Route) (*Layout, error) {
+	meta, err := freshMetadata(ctx, adm)
+	if err != nil {
+		return nil, err
+	}
+	for name := range meta.Topics {
+		if !slices.ContainsFunc(routes, func(r *Route) bool { return name == r.Raw || r.MayWrite(name) }) {
+			delete(meta.Topics, name)
+		}
+	}
+	l := &Layout{topics: map[string]topicInfo{}, names: map[ledger.TopicID]string{}, hidden: map[string]bool{}}
+	if err := l.take(meta); err != nil {
+		return nil, err
+	}
+	// What may not be seen is not among all, and looks as if it were missing.
+	var unseen []string
+	for _, r := range routes {
+		unseen = append(unseen, slices.DeleteFunc(append(r.Known(), r.Raw), l.has)...)
+	}
+	return l, l.Extend(ctx, adm, unseen...)
+}
+
 // freshMetadata goes past the client's cache of five seconds: kadm does so when
 // authorized operations are asked for. A cached answer could deny a topic that
 // was just created, or name the id of one that was just replaced.
@@ -130,15 +167,58 @@ func replicas(t kadm.TopicDetail) int {
 	return 0
 }
 
-// MissingError says which output topics of a raw topic do not exist.
+// Outputs are the outputs of a raw topic that are there: those it needs, and
+// those of any scope. Sorted.
+func (l *Layout) Outputs(route *Route) []string {
+	var names []string
+	for name := range l.topics {
+		if route.MayWrite(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Complete reports whether a raw topic and the outputs it needs are there.
+func (l *Layout) Complete(route *Route) bool {
+	return !slices.ContainsFunc(append(route.Known(), route.Raw), func(name string) bool { return l.Count(name) == 0 })
+}
+
+// Extend asks for topics that may have come up since, and adds those that have.
+func (l *Layout) Extend(ctx context.Context, adm *kadm.Client, topics ...string) error {
+	more, err := FetchLayout(ctx, adm, topics...)
+	if err != nil {
+		return err
+	}
+	for name, info := range more.topics {
+		l.add(name, info)
+		delete(l.hidden, name)
+	}
+	maps.Copy(l.hidden, more.hidden)
+	return nil
+}
+
+// MissingError says which output topics of a raw topic do not exist; Scopes are
+// the scopes that they belong to, where a name depends on one.
 type MissingError struct {
 	Raw     string
 	Missing []string
+	Scopes  []Scope
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("raw topic %q: output topic missing: %s; create with: dedup topics ensure %s",
-		e.Raw, strings.Join(e.Missing, ", "), e.Raw)
+	return fmt.Sprintf("raw topic %q: output topic missing: %s; create with: dedup topics ensure %s%s",
+		e.Raw, strings.Join(e.Missing, ", "), e.Raw, scopeFlags(e.Scopes))
+}
+
+// scopeFlags name scopes to `topics ensure`.
+func scopeFlags(scopes []Scope) string {
+	var b strings.Builder
+	for _, s := range scopes {
+		b.WriteString(" --scope " + s.String())
+	}
+	return b.String()
 }
 
 // RouteError says that a raw topic cannot have outputs; it wraps ErrRoute.
@@ -157,29 +237,28 @@ func (e *RouteError) Unwrap() error { return e.Err }
 // such topic says nothing of the others. Without a layout the error is of the
 // asking. A raw topic that is not there is no error: it has nothing to filter yet.
 func Check(ctx context.Context, adm *kadm.Client, r *Router, raw ...string) (*Layout, error) {
-	outputs := make(map[string][]string, len(raw))
-	names := slices.Clone(raw)
+	var routes []*Route
 	var errs []error
 	for _, topic := range raw {
-		out, err := r.Outputs(topic)
+		route, err := r.Route(topic)
 		if err != nil {
 			errs = append(errs, &RouteError{Raw: topic, Err: err})
+			continue
 		}
-		outputs[topic] = out
-		names = append(names, out...)
+		routes = append(routes, route)
 	}
-	slices.Sort(names)
-	layout, err := FetchLayout(ctx, adm, slices.Compact(names)...)
+	layout, err := FetchOutputs(ctx, adm, routes)
 	if err != nil {
 		return nil, err
 	}
-	for _, topic := range raw {
-		if denied := layout.denied(topic, outputs[topic]); denied != nil {
+	for _, route := range routes {
+		known := route.Known()
+		if denied := layout.denied(route.Raw, known); denied != nil {
 			errs = append(errs, denied)
 		}
-		missing := slices.DeleteFunc(outputs[topic], func(name string) bool { return layout.has(name) || layout.hidden[name] })
+		missing := slices.DeleteFunc(known, func(name string) bool { return layout.has(name) || layout.hidden[name] })
 		if len(missing) > 0 {
-			errs = append(errs, &MissingError{Raw: topic, Missing: missing})
+			errs = append(errs, &MissingError{Raw: route.Raw, Missing: missing})
 		}
 	}
 	return layout, errors.Join(errs...)

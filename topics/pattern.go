@@ -45,6 +45,22 @@ func parsePattern(text string) (*pattern, error) {
 	return &pattern{re: re, tree: tree, prog: prog}, nil
 }
 
+// parseTenant wants ^ first and one group; nil for no pattern.
+func parseTenant(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // any tenant
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, &NameError{"topics.tenant_from_topic", text, "must be a regular expression (RE2): " + err.Error()}
+	}
+	re, err := regexp.Compile(text)
+	if err != nil || tree.Op != syntax.OpConcat || tree.Sub[0].Op != syntax.OpBeginText || re.NumSubexp() != 1 {
+		return nil, &NameError{"topics.tenant_from_topic", text, `must begin with ^ and have one group, the tenant, as in '^raw-ingest\.([^.]+)\.'`}
+	}
+	return re, nil
+}
+
 // expansions is a program for every name the template can make: its literal
 // text, and in the place of each group the group's own expression. That is more
 // than the groups can hold together, never less, which is the safe side.
@@ -70,15 +86,7 @@ func (p *pattern) expansions(template string) (*syntax.Prog, error) {
 		b.WriteString("(?:" + sub.String() + ")")
 		rest = tail
 	}
-	tree, err := syntax.Parse("^(?:"+b.String()+")$", syntax.Perl)
-	if err != nil {
-		return nil, fmt.Errorf("cannot be understood: %w", err)
-	}
-	prog, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return nil, fmt.Errorf("cannot be understood: %w", err)
-	}
-	return prog, nil
+	return program("^(?:" + b.String() + ")$")
 }
 
 // groupName takes the name behind a $ as regexp.Expand does: in braces, or as

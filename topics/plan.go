@@ -41,6 +41,7 @@ type Create struct {
 type Plan struct {
 	Router         *Router
 	Raw            []string // named raw topics, created where missing; those that exist and match come on top
+	Scopes         []Scope  // whose outputs are created too, where names depend on scopes
 	MaxRecordBytes int64
 	Create         Create
 	DryRun         bool   // report what would be created, create nothing
@@ -71,7 +72,7 @@ type topicState struct {
 
 // wanted lists the topics of the plan in the order of their creation: outputs
 // first, so that a filter that is running never meets a raw topic without them.
-func (p *Plan) wanted(raws []string, have *Layout) ([]*topicState, error) {
+func (p *Plan) wanted(routes []*Route, have *Layout) []*topicState {
 	var outputs, inputs []*topicState
 	byName := map[string]*topicState{}
 	output := func(name string, r role, raw string, partitions int32) {
@@ -83,18 +84,36 @@ func (p *Plan) wanted(raws []string, have *Layout) ([]*topicState, error) {
 		}
 		t.raw = append(t.raw, raw)
 	}
-	for _, raw := range raws {
-		clean, err := p.Router.Clean(raw)
-		if err != nil {
-			return nil, err
-		}
-		in := p.state(raw, roleRaw, p.Create.Partitions, have)
+	for _, route := range routes {
+		in := p.state(route.Raw, roleRaw, p.Create.Partitions, have)
 		inputs = append(inputs, in)
-		output(clean, roleClean, raw, in.partitions)
-		output(p.Router.Duplicates(), roleDuplicates, raw, p.Create.Partitions)
-		output(p.Router.DeadLetter(), roleDeadLetter, raw, p.Create.Partitions)
+		for _, name := range p.outputs(route, have) {
+			switch {
+			case name == route.Clean:
+				output(name, roleClean, route.Raw, in.partitions)
+			case route.duplicates.makes(name):
+				output(name, roleDuplicates, route.Raw, p.Create.Partitions)
+			default:
+				output(name, roleDeadLetter, route.Raw, p.Create.Partitions)
+			}
+		}
 	}
-	return append(outputs, inputs...), nil
+	return append(outputs, inputs...)
+}
+
+// outputs are those a raw topic needs, those of the plan's scopes, and those of
+// other scopes that are there.
+func (p *Plan) outputs(route *Route, have *Layout) []string {
+	names := route.Known()
+	for _, s := range p.Scopes {
+		names = append(names, route.Of(s)...)
+	}
+	for _, name := range have.Outputs(route) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (p *Plan) state(name string, r role, partitions int32, have *Layout) *topicState {

@@ -23,44 +23,66 @@ type Facts struct {
 
 // Builder makes the output records of one raw topic. Outputs share the memory
 // of the input's key, value and foreign headers, so the input must not be
-// recycled or written to before they are produced. Safe for concurrent use.
+// recycled or written to before they are produced. For one goroutine at a time.
 type Builder struct {
-	clean, duplicates, deadLetter target
-	rawCount                      int32
-	name                          func(ledger.TopicID) string
+	route                  *Route
+	clean                  target
+	duplicates, deadLetter map[string]target // by scope; those that are there
+	rawCount               int32
+	count                  func(topic string) int32
+	name                   func(ledger.TopicID) string
 }
 
 type target struct {
 	topic string
-	count int32
+	count int32 // 0: not there
 }
+
+// maxTargets bounds what a builder remembers of scopes, which anybody who may
+// write to a raw topic chooses.
+const maxTargets = 1024
 
 // NewBuilder takes the topics' names and partition counts. name tells a topic's
 // present name from its id, for the origin of a row's first record, and falls
 // back to the id's text; Layout.Name does.
-func NewBuilder(r *Router, l *Layout, raw string, name func(ledger.TopicID) string) (*Builder, error) {
-	clean, err := r.Clean(raw)
-	if err != nil {
-		return nil, err
+func NewBuilder(route *Route, l *Layout, name func(ledger.TopicID) string) (*Builder, error) {
+	b := &Builder{
+		route: route, rawCount: l.Count(route.Raw), count: l.Count, name: name,
+		duplicates: map[string]target{}, deadLetter: map[string]target{},
 	}
-	b := &Builder{rawCount: l.Count(raw), name: name}
-	for _, t := range []struct {
-		to    *target
-		topic string
-	}{{&b.clean, clean}, {&b.duplicates, r.Duplicates()}, {&b.deadLetter, r.DeadLetter()}} {
-		*t.to = target{topic: t.topic, count: l.Count(t.topic)}
-		if t.to.count < 1 {
-			return nil, fmt.Errorf("raw topic %q: building for output topic %q, whose partitions are not known", raw, t.topic)
+	for _, topic := range route.Known() {
+		if l.Count(topic) < 1 {
+			return nil, fmt.Errorf("raw topic %q: building for output topic %q, whose partitions are not known", route.Raw, topic)
 		}
 	}
 	if b.rawCount < 1 {
-		return nil, fmt.Errorf("raw topic %q: its partitions are not known", raw)
+		return nil, fmt.Errorf("raw topic %q: its partitions are not known", route.Raw)
 	}
+	b.clean = target{route.Clean, l.Count(route.Clean)}
 	return b, nil
 }
 
+// target is the topic of a scope's text, which is empty where it cannot be read.
+func (b *Builder) target(known map[string]target, of func(Scope) string, scope string) target {
+	if t, ok := known[scope]; ok {
+		return t
+	}
+	s, _ := ParseScope(scope) // unreadable: the zero scope
+	t := target{topic: of(s)}
+	if t.count = b.count(t.topic); t.count == 0 {
+		return t // asked for again once it is there
+	}
+	if len(known) >= maxTargets {
+		clear(known)
+	}
+	known[scope] = t
+	return t
+}
+
 // Output builds the one output of a record: clean for NEW, duplicates for SEEN
-// and DRIFT, dead-letter for INVALID.
+// and DRIFT, dead-letter for INVALID. A topic that depends on the record's scope
+// may not be there: then the layout does not count its partitions, and the
+// output must not be produced.
 func (b *Builder) Output(in *kgo.Record, f *Facts) *kgo.Record {
 	switch f.Verdict {
 	case ledger.New:
@@ -123,7 +145,7 @@ func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	w.hash(HeaderSHA256, &f.PayloadSHA256)
 	w.number(HeaderRetryCount, f.Repeat)
 	w.optional(HeaderReason, f.Reason)
-	return b.record(in, b.duplicates, w.headers)
+	return b.record(in, b.target(b.duplicates, b.route.Duplicates, f.Scope), w.headers)
 }
 
 // DeadLetter is the full copy of a record that cannot be judged, with the code.
@@ -132,7 +154,7 @@ func (b *Builder) DeadLetter(in *kgo.Record, f *Facts) *kgo.Record {
 	if f.Reason == CodeRecordTooLarge {
 		return b.Reference(in, f, time.Time{})
 	}
-	return b.record(in, b.deadLetter, b.deadHeaders(in, f, ""))
+	return b.record(in, b.dead(f), b.deadHeaders(in, f, ""))
 }
 
 // Reference is a dead letter without the value: HeaderPayload says so, and
@@ -157,11 +179,13 @@ func (b *Builder) Reference(in *kgo.Record, f *Facts, at time.Time) *kgo.Record 
 	if !at.IsZero() {
 		bare.Timestamp = at
 	}
-	out := b.record(&bare, b.deadLetter, b.deadHeaders(&bare, f, PayloadReference))
+	out := b.record(&bare, b.dead(f), b.deadHeaders(&bare, f, PayloadReference))
 	// The partition is that of the full form, so that it is found there.
-	out.Partition = Partition(in.Key, in.Partition, b.rawCount, b.deadLetter.count)
+	out.Partition = Partition(in.Key, in.Partition, b.rawCount, b.dead(f).count)
 	return out
 }
+
+func (b *Builder) dead(f *Facts) target { return b.target(b.deadLetter, b.route.DeadLetter, f.Scope) }
 
 func (b *Builder) deadHeaders(in *kgo.Record, f *Facts, payload string) []kgo.RecordHeader {
 	w := newHeaderWriter(in, f, 7, widest(in))

@@ -94,9 +94,16 @@ func newBuilder(t testing.TB, raw string, outCount int32) *topics.Builder {
 		raw: {ID: topicID, Partitions: 12}, clean: {ID: ledger.TopicID{1}, Partitions: 12},
 		"duplicates": {ID: ledger.TopicID{2}, Partitions: outCount}, "dead-letter": {ID: ledger.TopicID{3}, Partitions: outCount},
 	})
-	b, err := topics.NewBuilder(r, l, raw, l.Name)
+	b, err := newBuilderOf(t, r, l, raw)
 	require.NoError(t, err)
 	return b
+}
+
+func newBuilderOf(t testing.TB, r *topics.Router, l *topics.Layout, raw string) (*topics.Builder, error) {
+	t.Helper()
+	route, err := r.Route(raw)
+	require.NoError(t, err)
+	return topics.NewBuilder(route, l, l.Name)
 }
 
 func rawRecord() *kgo.Record {
@@ -291,10 +298,12 @@ func TestNewBuilderWantsCounts(t *testing.T) {
 	t.Parallel()
 	r := newRouter(t)
 	l := topics.NewLayout(map[string]topics.TopicInfo{"raw-ingest.as2": {Partitions: 3}, "clean.as2": {Partitions: 3}})
-	_, err := topics.NewBuilder(r, l, "raw-ingest.as2", l.Name)
+	_, err := newBuilderOf(t, r, l, "raw-ingest.as2")
 	require.ErrorContains(t, err, "duplicates")
-	_, err = topics.NewBuilder(r, l, "other", l.Name)
-	require.ErrorIs(t, err, topics.ErrRoute)
+	_, err = newBuilderOf(t, r, topics.NewLayout(map[string]topics.TopicInfo{
+		"clean.as2": {Partitions: 3}, "duplicates": {Partitions: 3}, "dead-letter": {Partitions: 3},
+	}), "raw-ingest.as2")
+	require.ErrorContains(t, err, "its partitions are not known")
 }
 
 func BenchmarkOutput(b *testing.B) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"dedupledger/topics/acl"
@@ -15,8 +16,11 @@ type Names struct {
 	Raw        string // pattern, anchored on both sides: '^raw-ingest\.(.+)$'
 	Operator   string // internal raw topic: dedup-operator
 	Clean      string // template over the pattern's groups: clean.$1
-	Duplicates string
-	DeadLetter string
+	Duplicates string // template over the groups, {tenant} and {flow}
+	DeadLetter string // likewise
+	// TenantFromTopic is a pattern, anchored at its start, whose one group is the
+	// tenant that a raw topic's records must have; "" for any.
+	TenantFromTopic string
 }
 
 // NameError is one setting that cannot be: Field as the configuration spells
@@ -35,34 +39,57 @@ var ErrRoute = errors.New("no route")
 
 // Router knows the names. It holds no state and is safe for concurrent use.
 type Router struct {
-	names Names
-	raw   *regexp.Regexp
+	names      Names
+	raw        *pattern
+	duplicates template
+	deadLetter template
+	tenant     *regexp.Regexp // nil: any
 }
 
 // New compiles the names once and refuses what could make the filter read its
-// own outputs: no name that a clean template can produce, nor duplicates,
-// dead-letter or the operator topic, matches the raw pattern; and no two of
-// them can be one topic. The error joins a NameError for each fault.
+// own outputs: no name that a template can produce, nor the operator topic,
+// matches the raw pattern; and no two of them can be one topic. Whatever tenant
+// and flow a record has, the name is one that Kafka takes, and no other tenant's
+// where {tenant} is in it. The error joins a NameError for each fault.
 func New(n Names) (*Router, error) {
 	var errs []error
-	for _, f := range n.fixed() {
-		errs = append(errs, checkFixed(f)...)
+	if !validName(n.Operator) {
+		errs = append(errs, &NameError{"topics.operator", n.Operator, allowedName})
 	}
-	errs = append(errs, n.checkDistinct()...)
+	duplicates, err := parseTemplate("topics.duplicates", n.Duplicates)
+	errs = appendError(errs, err)
+	deadLetter, err := parseTemplate("topics.dead_letter", n.DeadLetter)
+	errs = appendError(errs, err)
+	tenant, err := parseTenant(n.TenantFromTopic)
+	errs = appendError(errs, err)
 	pattern, err := parsePattern(n.Raw)
-	if err != nil {
-		return nil, errors.Join(append(errs, err)...)
+	if errs = appendError(errs, err); pattern == nil {
+		return nil, errors.Join(errs...)
 	}
-	for _, f := range n.fixed() {
-		if pattern.re.MatchString(f.value) {
-			errs = append(errs, &NameError{"topics.raw", n.Raw, fmt.Sprintf("must not match %s %q", f.field, f.value)})
+	if pattern.re.MatchString(n.Operator) {
+		errs = append(errs, &NameError{"topics.raw", n.Raw, fmt.Sprintf("must not match topics.operator %q", n.Operator)})
+	}
+	names := []*named{{field: "topics.operator", text: n.Operator, prog: literal(n.Operator)}}
+	for _, t := range []*template{&duplicates, &deadLetter} {
+		if made, err := pattern.named(t); err != nil {
+			errs = append(errs, &NameError{t.field, t.text, err.Error()})
+		} else if made != nil {
+			names = append(names, made)
 		}
 	}
-	errs = append(errs, n.checkClean(pattern)...)
+	errs = append(errs, checkNames(pattern, n, names)...)
+	errs = append(errs, n.checkClean(pattern, names)...)
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return &Router{names: n, raw: pattern.re}, nil
+	return &Router{names: n, raw: pattern, duplicates: duplicates, deadLetter: deadLetter, tenant: tenant}, nil
+}
+
+func appendError(errs []error, err error) []error {
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return errs
 }
 
 // Pattern is the raw pattern, for the consumer's subscription.
@@ -81,87 +108,111 @@ func (r *Router) RawNames() acl.Name {
 	return acl.Named("*")
 }
 
-// Duplicates is where SEEN and DRIFT records go.
-func (r *Router) Duplicates() string { return r.names.Duplicates }
-
-// DeadLetter is where INVALID records go.
-func (r *Router) DeadLetter() string { return r.names.DeadLetter }
-
 // Operator is the internal raw topic. Nothing reads or creates it yet.
 func (r *Router) Operator() string { return r.names.Operator }
 
 // IsRaw reports whether the topic is to be filtered.
-func (r *Router) IsRaw(topic string) bool { return r.raw.MatchString(topic) }
+func (r *Router) IsRaw(topic string) bool { return r.raw.re.MatchString(topic) }
 
-// Clean is the clean topic of a raw one. It runs a regular expression: ask once
-// per topic, not per record. New has proved that no result is a raw topic; the
-// check here holds whatever that proof has overlooked. Errors wrap ErrRoute.
-func (r *Router) Clean(raw string) (string, error) {
-	match := r.raw.FindStringSubmatchIndex(raw)
-	if match == nil {
-		return "", fmt.Errorf("topic %q does not match topics.raw %q: %w", raw, r.names.Raw, ErrRoute)
-	}
-	clean := string(r.raw.ExpandString(nil, r.names.Clean, raw, match))
-	switch {
-	case !validName(clean):
-		return "", fmt.Errorf("topics.clean %q makes %.300q of topic %q, which is no topic name: %w", r.names.Clean, clean, raw, ErrRoute)
-	case r.raw.MatchString(clean):
-		return "", fmt.Errorf("topics.clean %q makes %q of topic %q, which would be filtered again: %w", r.names.Clean, clean, raw, ErrRoute)
-	}
-	for _, f := range r.names.fixed() {
-		if clean == f.value {
-			return "", fmt.Errorf("topics.clean %q makes %q of topic %q, which is %s: %w", r.names.Clean, clean, raw, f.field, ErrRoute)
-		}
-	}
-	return clean, nil
+// PerTenant and PerFlow report whether an output's name depends on the record's
+// tenant and flow: then not all outputs of a raw topic are known beforehand.
+func (r *Router) PerTenant() bool {
+	return r.duplicates.uses(pieceTenant) || r.deadLetter.uses(pieceTenant)
 }
 
-// Outputs are the three topics that records of a raw topic go to.
+// PerFlow is PerTenant of the flow.
+func (r *Router) PerFlow() bool {
+	return r.duplicates.uses(pieceFlow) || r.deadLetter.uses(pieceFlow)
+}
+
+// Clean is the clean topic of a raw one; errors wrap ErrRoute.
+func (r *Router) Clean(raw string) (string, error) {
+	route, err := r.Route(raw)
+	if err != nil {
+		return "", err
+	}
+	return route.Clean, nil
+}
+
+// Outputs are the topics that a raw topic needs before its first record: see
+// Route.Known.
 func (r *Router) Outputs(raw string) ([]string, error) {
-	clean, err := r.Clean(raw)
+	route, err := r.Route(raw)
 	if err != nil {
 		return nil, err
 	}
-	return []string{clean, r.names.Duplicates, r.names.DeadLetter}, nil
+	return route.Known(), nil
 }
 
-type namedTopic struct{ field, value string }
-
-func (n Names) fixed() []namedTopic {
-	return []namedTopic{
-		{"topics.operator", n.Operator},
-		{"topics.duplicates", n.Duplicates},
-		{"topics.dead_letter", n.DeadLetter},
-	}
+// named is an output's setting with the program of every name it can make.
+type named struct {
+	field, text string
+	prog        *syntax.Prog
+	varies      bool // more than one name
 }
 
 const allowedName = "must be a topic name: 1 to 249 characters of a-z A-Z 0-9 . _ -"
 
-func checkFixed(f namedTopic) []error {
-	switch {
-	case strings.ContainsAny(f.value, "{}$"):
-		return []error{&NameError{f.field, f.value, "templates ($1, {tenant}, {flow}) are not supported yet; write one topic name"}}
-	case !validName(f.value):
-		return []error{&NameError{f.field, f.value, allowedName}}
-	default:
-		return nil
+// named makes a template's program; nil for one that could not be read.
+func (p *pattern) named(t *template) (*named, error) {
+	if len(t.pieces) == 0 {
+		return nil, nil //nolint:nilnil // reported already
 	}
+	varies := t.perScope() || t.uses(pieceGroup)
+	if !varies && !validName(t.text) {
+		return nil, errors.New(allowedName)
+	}
+	expression, err := t.expression(p.groupExpression)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := program(expression)
+	if err != nil {
+		return nil, err
+	}
+	for _, no := range []string{".", ".."} {
+		if _, both := common(prog, literal(no)); both {
+			return nil, fmt.Errorf("could make %q, which is no topic name; put text before the variables, as in duplicates.{tenant}", no)
+		}
+	}
+	return &named{t.field, t.text, prog, varies}, nil
 }
 
-func (n Names) checkDistinct() []error {
-	var errs []error
-	fixed := n.fixed()
-	for i, f := range fixed {
-		for _, g := range fixed[:i] {
-			if f.value == g.value {
-				errs = append(errs, &NameError{f.field, f.value, "must differ from " + g.field})
+func (p *pattern) groupExpression(name string) (string, error) {
+	sub, err := p.group(name)
+	if err != nil {
+		return "", err
+	}
+	return sub.String(), nil
+}
+
+// checkNames holds duplicates and dead-letter against the raw pattern, against
+// the operator topic and against each other.
+func checkNames(p *pattern, n Names, names []*named) (errs []error) {
+	for i, f := range names {
+		name, both := common(f.prog, p.prog)
+		switch {
+		case f.field == "topics.operator":
+		case both && f.varies:
+			errs = append(errs, &NameError{f.field, f.text, fmt.Sprintf(
+				"must not make a name that topics.raw %q matches, as it could with %q: the filter would read its own output", n.Raw, name)})
+		case both:
+			errs = append(errs, &NameError{"topics.raw", n.Raw, fmt.Sprintf("must not match %s %q", f.field, f.text)})
+		}
+		for _, g := range names[:i] {
+			name, both := common(f.prog, g.prog)
+			switch {
+			case both && (f.varies || g.varies):
+				errs = append(errs, &NameError{f.field, f.text, fmt.Sprintf("must not make a name that %s %q can make too, as it could with %q", g.field, g.text, name)})
+			case both:
+				errs = append(errs, &NameError{f.field, f.text, "must differ from " + g.field})
 			}
 		}
 	}
 	return errs
 }
 
-func (n Names) checkClean(p *pattern) []error {
+func (n Names) checkClean(p *pattern, names []*named) []error {
 	if strings.ContainsAny(n.Clean, "{}") && !strings.Contains(n.Clean, "${") {
 		return []error{&NameError{"topics.clean", n.Clean, "may use the groups of topics.raw ($1), not {tenant} or {flow}"}}
 	}
@@ -174,9 +225,9 @@ func (n Names) checkClean(p *pattern) []error {
 		errs = append(errs, &NameError{"topics.clean", n.Clean, fmt.Sprintf(
 			"must not make a name that topics.raw %q matches, as it could with %q: the filter would read its own output", n.Raw, name)})
 	}
-	for _, f := range n.fixed() {
-		if _, both := common(results, literal(f.value)); both {
-			errs = append(errs, &NameError{"topics.clean", n.Clean, fmt.Sprintf("must not be able to make %s %q", f.field, f.value)})
+	for _, f := range names {
+		if name, both := common(results, f.prog); both {
+			errs = append(errs, &NameError{"topics.clean", n.Clean, fmt.Sprintf("must not be able to make %q of %s %q", name, f.field, f.text)})
 		}
 	}
 	return errs

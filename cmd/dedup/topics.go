@@ -31,6 +31,7 @@ func newTopics(p *program) *cobra.Command {
 
 func newTopicsEnsure(p *program) *cobra.Command {
 	var dryRun bool
+	var scopes []string
 	c := &cobra.Command{
 		Use:   "ensure [RAW...]",
 		Short: "create what is missing, and compare the settings of what is there",
@@ -53,7 +54,13 @@ func newTopicsEnsure(p *program) *cobra.Command {
 				return fmt.Errorf("making the Kafka client: %w", err)
 			}
 			defer client.Close()
-			report, err := topics.Ensure(c.Context(), kadm.NewClient(client), plan(cfg, router, args, dryRun))
+			of, err := readScopes(c, router, scopes)
+			if err != nil {
+				return err
+			}
+			plan := planOf(cfg, router, args)
+			plan.Scopes, plan.DryRun = of, dryRun
+			report, err := topics.Ensure(c.Context(), kadm.NewClient(client), plan)
 			err = app.ExplainKafka(cfg.Kafka, err)
 			if err != nil && len(report.Created) == 0 {
 				return err
@@ -63,14 +70,35 @@ func newTopicsEnsure(p *program) *cobra.Command {
 			return errors.Join(err, printErr)
 		},
 	}
+	c.Flags().StringSliceVar(&scopes, "scope", nil, "`TENANT:FLOW` whose topics are made too, where topics.duplicates or\ntopics.dead_letter depend on it; TENANT alone where they do not use {flow}")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be created, create nothing")
 	return c
 }
 
-func plan(cfg *config.Config, router *topics.Router, raw []string, dryRun bool) topics.Plan {
+// readScopes reads the scopes whose topics are to be made.
+func readScopes(c *cobra.Command, router *topics.Router, texts []string) ([]topics.Scope, error) {
+	if len(texts) > 0 && !router.PerTenant() && !router.PerFlow() {
+		return nil, usage(c, errors.New("--scope: neither topics.duplicates nor topics.dead_letter uses {tenant} or {flow}"))
+	}
+	all := make([]topics.Scope, 0, len(texts))
+	for _, text := range texts {
+		whole := text
+		if !router.PerFlow() && !strings.Contains(text, ":") {
+			whole += ":" + topics.Unknown
+		}
+		s, err := topics.ParseScope(whole)
+		if err != nil {
+			return nil, usage(c, fmt.Errorf("--scope %q: %w", text, err))
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func planOf(cfg *config.Config, router *topics.Router, raw []string) topics.Plan {
 	return topics.Plan{
 		Router: router, Raw: raw, MaxRecordBytes: cfg.Topics.MaxRecordBytes,
-		Create: topics.Create(cfg.Topics.Create), DryRun: dryRun, Bootstrap: strings.Join(cfg.Kafka.Brokers, ","),
+		Create: topics.Create(cfg.Topics.Create), Bootstrap: strings.Join(cfg.Kafka.Brokers, ","),
 	}
 }
 

@@ -74,14 +74,6 @@ func postgresURL(s string) error {
 	return nil
 }
 
-// outputTopic refuses variables by name; topics.New checks the rest.
-func outputTopic(s string) error {
-	if strings.ContainsAny(s, "{$") {
-		return errors.New("templates come with a later release; write a topic name")
-	}
-	return nil
-}
-
 // operatorTopic keeps its default until the operator's verbs come; the name is
 // taken already, so no other topic may have it.
 func operatorTopic(path string, into *string) key {
