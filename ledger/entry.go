@@ -90,6 +90,10 @@ type Result struct {
 	Entry    Entry // the live row of its primary key: found, or made by this very record
 	Inserted bool  // made by this record in this call
 	Repeat   int64 // number of repeats including this one; 0 for the first and its redelivery
+	// Copy is the number of repeats of this one's kind including it: with the
+	// row's payload, or with another one. It stays a record's own when it comes
+	// again, as Repeat does, as long as its sighting is kept (sightings.keep_per_key).
+	Copy int64
 	// Refused is the closed code for a record the ledger will not register
 	// ("scope.fed_by_api", D1); Entry is then empty and the record is INVALID.
 	Refused string

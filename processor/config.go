@@ -66,6 +66,7 @@ type Config struct {
 	Compression string
 
 	MaxRecord     int64 // bytes, uncompressed
+	PayloadCopies int64 // repeats of a row, and changed ones, that carry their payload
 	BatchRecords  int
 	ChunkRecords  int
 	BatchWait     time.Duration

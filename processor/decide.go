@@ -13,3 +13,11 @@ func decide(r *ledger.Registration, res *ledger.Result) (ledger.Verdict, string)
 	}
 	return ledger.Judge(r, &res.Entry)
 }
+
+// omits reports whether a repeat leaves its payload out: the first so many
+// repeats of a row carry it, and of those that differ from the row the first so
+// many again, so that a changed payload is not lost behind plain repeats. Pure:
+// the number is the record's own, and the same when it comes again.
+func omits(v ledger.Verdict, res *ledger.Result, copies int64) bool {
+	return (v == ledger.Seen || v == ledger.Drift) && res.Copy > copies
+}

@@ -88,3 +88,25 @@ func TestNarrowing(t *testing.T) {
 	n.forget(q)
 	require.Equal(t, 2000, n.limit(2000), "a partition that went elsewhere holds nobody up")
 }
+
+func TestOmits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		verdict ledger.Verdict
+		copy    int64
+		copies  int64
+		omits   bool
+	}{
+		{ledger.Seen, 1, 20, false},
+		{ledger.Seen, 20, 20, false},
+		{ledger.Seen, 21, 20, true},
+		{ledger.Drift, 1, 20, false},
+		{ledger.Drift, 21, 20, true},
+		{ledger.Seen, 1, 0, true},
+		{ledger.Drift, 1, 0, true},
+		{ledger.New, 0, 0, false},
+		{ledger.Invalid, 0, 0, false},
+	} {
+		require.Equal(t, c.omits, omits(c.verdict, &ledger.Result{Copy: c.copy}, c.copies), "%+v", c)
+	}
+}

@@ -27,8 +27,7 @@ const (
 	cleanFixed = statusLength + placeLength + 2*timeLength + uuidLength + hashLength
 
 	// duplicateFixed is what the headers of a duplicate need at most, names
-	// included, beside key, scope, reason and topic names. The last sum keeps
-	// room for HeaderPayload, which comes with duplicates.payload_copies.
+	// included, beside key, scope, reason and topic names.
 	duplicateFixed = valueFixed + len(HeaderKey) + len(HeaderScope) + len(HeaderStatus) + len(HeaderOrigin) +
 		len(HeaderFirstSeenAt) + len(HeaderExpiresAt) + len(HeaderFirstOrigin) + len(HeaderFirstID) +
 		len(HeaderFirstSHA256) + len(HeaderSHA256) + len(HeaderRetryCount) + len(HeaderReason) + len(HeaderPayload)

@@ -19,6 +19,7 @@ type Facts struct {
 	PayloadSHA256 [32]byte
 	Entry         ledger.Entry // the live row; for a NEW its own. Not read for INVALID
 	Repeat        int64        // repeats including this one; of SEEN and DRIFT
+	Omit          bool         // a SEEN or DRIFT leaves its value out
 }
 
 // Builder makes the output records of one raw topic. Outputs share the memory
@@ -115,7 +116,7 @@ func (b *Builder) Clean(in *kgo.Record, f *Facts) *kgo.Record {
 }
 
 // Duplicate is the full copy of a repeat for the audit, with what is known of
-// the accepted record.
+// the accepted record. With Omit it has no value, and HeaderPayload says so.
 func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	own, first := in.Topic, ""
 	if f.Entry.Origin.Gate == ledger.GateKafka {
@@ -131,7 +132,7 @@ func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	if len(own)+len(first) > room {
 		own = f.Origin.Topic.String()
 	}
-	w := newHeaderWriter(in, f, 12, widest(in))
+	w := newHeaderWriter(in, f, 13, widest(in))
 	w.text(HeaderKey, f.Key)
 	w.text(HeaderScope, f.Scope)
 	w.text(HeaderStatus, f.Verdict.String())
@@ -145,7 +146,14 @@ func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	w.hash(HeaderSHA256, &f.PayloadSHA256)
 	w.number(HeaderRetryCount, f.Repeat)
 	w.optional(HeaderReason, f.Reason)
-	return b.record(in, b.target(b.duplicates, b.route.Duplicates, f.Scope), w.headers)
+	if f.Omit {
+		w.text(HeaderPayload, PayloadOmitted)
+	}
+	out := b.record(in, b.target(b.duplicates, b.route.Duplicates, f.Scope), w.headers)
+	if f.Omit {
+		out.Value = nil
+	}
+	return out
 }
 
 // DeadLetter is the full copy of a record that cannot be judged, with the code.

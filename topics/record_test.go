@@ -320,3 +320,19 @@ func BenchmarkOutput(b *testing.B) {
 		})
 	}
 }
+
+func TestDuplicateWithoutPayload(t *testing.T) {
+	t.Parallel()
+	in, f := rawRecord(), facts(ledger.Seen, "")
+	f.Omit = true
+	out := newBuilder(t, "raw-ingest.as2", 12).Output(in, f)
+	require.Nil(t, out.Value)
+	require.NotNil(t, in.Value)
+	value, _ := topics.Last(out.Headers, topics.HeaderPayload)
+	require.Equal(t, topics.PayloadOmitted, string(value))
+	require.Equal(t, in.Timestamp, out.Timestamp)
+	read, err := topics.ReadOutput(out)
+	require.NoError(t, err)
+	require.True(t, read.Reference)
+	require.Equal(t, f.PayloadSHA256, read.PayloadSHA256)
+}

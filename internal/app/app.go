@@ -261,7 +261,7 @@ func (a *app) processorConfig(router routerType, input topics.Input, keyer rules
 		Brokers: c.Kafka.Brokers, Group: c.Kafka.Group, Slot: a.slot.Number, Slots: a.slots, Leaving: a.Leaving, Sessions: c.Processor.Sessions,
 		Static: c.Processor.StaticMembership, Rebalance: c.Kafka.RebalanceTimeout, Transaction: c.Kafka.TransactionTimeout,
 		Session: c.Kafka.SessionTimeout, FetchMax: c.Kafka.FetchMax, Compression: c.Kafka.Compression,
-		MaxRecord: c.Topics.MaxRecordBytes, BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,
+		MaxRecord: c.Topics.MaxRecordBytes, PayloadCopies: int64(c.Duplicates.PayloadCopies), BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,
 		BatchWait: c.Processor.BatchWait, StallExit: c.Processor.StallExit, ShutdownGrace: c.Processor.ShutdownGrace,
 		MetricScopes: c.Metrics.Scopes, Router: router, Input: input, Keyer: keyer,
 		Ledger:   processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Memory: a.tiers},

@@ -42,7 +42,11 @@ func (l *Ledger) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer,
 			return nil, err
 		}
 		if len(a.refusedScopes) == 0 && len(a.refusedLines) == 0 {
-			return a.results(k), nil
+			out, again := a.results(k)
+			if err := l.number(ctx, again); err != nil {
+				return nil, err
+			}
+			return out, nil
 		}
 		refused = k.wasRefused(a.refusedScopes, a.refusedLines)
 	}
@@ -107,8 +111,9 @@ func (a *answer) read(r *row) {
 // results fills in what the function leaves out: lines that are missing in the
 // answer were inserted, copies compare with the line that was, and counters are
 // from before the chunk.
-func (a *answer) results(k *chunk) *ledger.Answer {
-	out := &ledger.Answer{
+// again are the redelivered repeats, which were counted when they came first.
+func (a *answer) results(k *chunk) (out *ledger.Answer, again []numbered) {
+	out = &ledger.Answer{
 		Now:     a.now,
 		Seqs:    make([]int64, len(k.Advances)),
 		Results: make([]ledger.Result, len(k.Registrations)),
@@ -117,6 +122,7 @@ func (a *answer) results(k *chunk) *ledger.Answer {
 		out.Seqs[index] = a.seqs[i]
 	}
 	rows := make(map[int32]*ledger.Entry, len(a.line)) // of repeats, by head: as met so far
+	fresh := counts{}
 	repeat := 0
 	for i := range k.Registrations {
 		line := int32(i + 1)
@@ -124,42 +130,38 @@ func (a *answer) results(k *chunk) *ledger.Answer {
 		case !k.keyed(i):
 			out.Results[i].Refused = k.refused[i]
 		case repeat < len(a.line) && a.line[repeat] == line:
-			out.Results[i] = a.repeat(k, i, repeat, rows, out.Results)
+			row := a.row(k, i, repeat, rows, out.Results)
+			n := numbered{&k.Registrations[i], &out.Results[i]}
+			switch {
+			case fresh.add(n, row, a.counted[repeat]):
+			case n.res.Repeat > 0:
+				again = append(again, n)
+			}
 			repeat++
 		default:
 			out.Results[i].Inserted = true
 			inserted(&out.Results[i].Entry, &k.Registrations[i], a.now)
 		}
 	}
-	return out
+	fresh.number()
+	return out, again
 }
 
-func (a *answer) repeat(k *chunk, i, repeat int, rows map[int32]*ledger.Entry, results []ledger.Result) ledger.Result {
-	r := &k.Registrations[i]
+// row is the row that a repeat met, with the counters as they are before it.
+func (a *answer) row(k *chunk, i, repeat int, rows map[int32]*ledger.Entry, results []ledger.Result) *ledger.Entry {
 	head := k.heads[i]
-	row := rows[head]
-	if row == nil {
-		if hit := a.hit[repeat]; hit > 0 {
-			row = &a.rows[hit-1]
-			row.Scope, row.Key = r.Keys[0].Scope, r.Keys[0].Key
-		} else {
-			made := results[head-1].Entry // a copy: the head's own answer stays as it is
-			row = &made
-		}
-		rows[head] = row
+	if row := rows[head]; row != nil {
+		return row
 	}
-	verdict, _ := ledger.Judge(r, row)
-	if verdict == ledger.New {
-		return ledger.Result{Entry: *row}
+	row := new(ledger.Entry)
+	if hit := a.hit[repeat]; hit > 0 {
+		row = &a.rows[hit-1]
+		row.Scope, row.Key = k.Registrations[i].Keys[0].Scope, k.Registrations[i].Keys[0].Key
+	} else {
+		*row = results[head-1].Entry // a copy: the head's own answer stays as it is
 	}
-	if a.counted[repeat] {
-		row.RetryCount++
-		if verdict == ledger.Drift {
-			row.DriftCount++
-		}
-	}
-	// A redelivered repeat was counted when it came first, so it is one at least.
-	return ledger.Result{Entry: *row, Repeat: max(row.RetryCount, 1)}
+	rows[head] = row
+	return row
 }
 
 // inserted fills in the row that a registration has made.

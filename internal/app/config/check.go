@@ -25,6 +25,7 @@ func (l *loader) check() {
 	l.checkPasswords()
 	l.checkAccess()
 	l.checkTopics()
+	l.checkCopies()
 	l.checkRules()
 }
 
@@ -116,6 +117,16 @@ func (l *loader) checkPasswordFile(store, path string, p access.Password) {
 	}
 	if _, err := p.Read(); err != nil {
 		l.report(path, path, "", err.Error())
+	}
+}
+
+// checkCopies: which repeat of its row a redelivered record is, its sighting
+// tells; later ones are only counted.
+func (l *loader) checkCopies() {
+	copies, kept := l.config.Duplicates.PayloadCopies, l.config.Sightings.KeepPerKey
+	if copies > kept && l.ok("duplicates.payload_copies", "sightings.keep_per_key") {
+		l.report("duplicates.payload_copies", "sightings.keep_per_key", strconv.Itoa(copies),
+			fmt.Sprintf("must be at most sightings.keep_per_key (%d), by which repeats are told apart", kept))
 	}
 }
 

@@ -13,16 +13,17 @@ import (
 // Config is the configuration, complete and checked if it comes from Load.
 // Printing it shows no secret.
 type Config struct {
-	Log       Log
-	HTTP      HTTP
-	Kafka     Kafka
-	Topics    Topics
-	Processor Processor
-	Redis     Redis
-	Postgres  Postgres
-	Months    Months
-	Sightings Sightings
-	Metrics   Metrics
+	Log        Log
+	HTTP       HTTP
+	Kafka      Kafka
+	Topics     Topics
+	Processor  Processor
+	Redis      Redis
+	Postgres   Postgres
+	Months     Months
+	Sightings  Sightings
+	Duplicates Duplicates
+	Metrics    Metrics
 
 	BuiltinRules bool         // the built-in rules follow Flows
 	Flows        []rules.Rule // the user's own
@@ -151,6 +152,13 @@ type Months struct {
 // Sightings are the repeats kept one by one.
 type Sightings struct {
 	KeepPerKey int
+}
+
+// Duplicates is what the duplicates topics carry.
+type Duplicates struct {
+	// PayloadCopies is how many repeats of a row, and how many changed ones, carry
+	// their payload; later ones have headers only.
+	PayloadCopies int
 }
 
 // Metrics bounds the labels of metrics.

@@ -156,7 +156,7 @@ func (c *Config) ledgerKeys() []key {
 		later(setting.Scalar, "months.prefix_index", "closed"),
 		whole("sightings.keep_per_key", &c.Sightings.KeepPerKey, "100", 1, 10_000),
 		later(setting.Scalar, "sightings.loop_threshold", "20"),
-		later(setting.Scalar, "duplicates.payload_copies", "20"),
+		whole("duplicates.payload_copies", &c.Duplicates.PayloadCopies, "20", 0, 10_000),
 	}
 }
 

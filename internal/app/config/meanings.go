@@ -99,7 +99,7 @@ func meanings() map[string]string {
 		"months.prefix_index":       "`closed` or `all` months have an index for prefix search",
 		"sightings.keep_per_key":    "repeats of a key that are kept one by one; later ones are only counted",
 		"sightings.loop_threshold":  "repeats of a key in an hour that make a loop",
-		"duplicates.payload_copies": "the first repeats of a key and hash that carry the payload",
+		"duplicates.payload_copies": "so many repeats of a message carry their payload, and so many changed ones; later ones have headers only, with `dedup-payload: omitted`. 0: none. At most `sightings.keep_per_key`",
 
 		"archive.enabled":            "closed months go to object storage",
 		"archive.s3.endpoint":        "of the object storage",
