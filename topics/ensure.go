@@ -36,7 +36,7 @@ func (e *ReplicationError) Error() string {
 // with the command that repairs it, and is no error. What was created before an
 // error is in the report.
 func Ensure(ctx context.Context, adm *kadm.Client, p Plan) (Report, error) {
-	report := Report{DryRun: p.DryRun, Pattern: p.Router.Pattern()}
+	report := Report{DryRun: p.DryRun, CheckOnly: p.CheckOnly, Pattern: p.Router.Pattern()}
 	meta, err := freshMetadata(ctx, adm)
 	if err != nil {
 		return report, err
@@ -45,6 +45,9 @@ func Ensure(ctx context.Context, adm *kadm.Client, p Plan) (Report, error) {
 	states, err := p.states(ctx, adm, meta.Topics.Names())
 	if err != nil {
 		return report, err
+	}
+	if p.CheckOnly {
+		return report, report.look(ctx, adm, &p, states)
 	}
 	if err := p.checkReplication(states, meta.Brokers); err != nil {
 		return report, err
@@ -57,6 +60,24 @@ func Ensure(ctx context.Context, adm *kadm.Client, p Plan) (Report, error) {
 	}
 	report.Mismatches = p.compare(states)
 	return report, nil
+}
+
+// look tells what is missing and what does not fit, and creates nothing.
+func (r *Report) look(ctx context.Context, adm *kadm.Client, p *Plan, states []*topicState) error {
+	var there []*topicState
+	for _, t := range states {
+		if !t.present {
+			r.Created = append(r.Created, NewTopic{Name: t.name, Partitions: t.partitions, Replication: t.replication, Repair: p.command(t)})
+			continue
+		}
+		there = append(there, t)
+		r.Present = append(r.Present, NewTopic{Name: t.name, Partitions: t.partitions, Replication: t.replication})
+	}
+	if err := describe(ctx, adm, there); err != nil {
+		return err
+	}
+	r.Mismatches = p.compare(states)
+	return nil
 }
 
 // states looks the plan's topics up among those that exist.
@@ -220,6 +241,9 @@ func describe(ctx context.Context, adm *kadm.Client, states []*topicState) error
 			byName[t.name] = t
 			names = append(names, t.name)
 		}
+	}
+	if len(names) == 0 {
+		return nil // kadm would take no names for all
 	}
 	var configs kadm.ResourceConfigs
 	err := until(ctx, func() (done bool, err error) {

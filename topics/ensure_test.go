@@ -324,3 +324,32 @@ func TestCheck(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Nil(t, layout)
 }
+
+// TestEnsureChecksOnly: nothing is created, and each missing topic has the
+// command that makes it.
+func TestEnsureChecksOnly(t *testing.T) {
+	t.Parallel()
+	_, adm := newCluster(t, 1)
+	_, err := adm.CreateTopic(t.Context(), 6, 1, nil, "raw-ingest.old")
+	require.NoError(t, err)
+	_, err = adm.CreateTopic(t.Context(), 5, 1, nil, "clean.old")
+	require.NoError(t, err)
+	plan := newPlan(t, "raw-ingest.as2")
+	plan.Router, plan.CheckOnly = templates(t, "duplicates.{tenant}", "dead-letter"), true
+	plan.Scopes = []topics.Scope{{Tenant: "acme", Flow: "as2"}}
+	report, err := topics.Ensure(t.Context(), adm, plan)
+	require.NoError(t, err)
+	require.Equal(t, []string{"clean.as2", "dead-letter", "duplicates.acme", "raw-ingest.as2"}, names(report.Created))
+	require.Equal(t, "dedup topics ensure raw-ingest.as2 --scope acme:as2", report.Created[0].Repair)
+	require.Equal(t, "dedup topics ensure raw-ingest.as2 raw-ingest.old --scope acme:as2", report.Created[2].Repair)
+	var text strings.Builder
+	require.NoError(t, report.Print(&text))
+	require.Contains(t, text.String(), "missing      duplicates.acme\n             repair: dedup topics ensure raw-ingest.as2 raw-ingest.old --scope acme:as2\n")
+	require.Contains(t, text.String(), "mismatch     clean.old: 5 partitions, raw-ingest.old has 6")
+	require.Contains(t, text.String(), "kafka-topics.sh --bootstrap-server kafka-1:9092 --alter --topic clean.old --partitions 6")
+	layout, err := topics.FetchLayout(t.Context(), adm, "clean.as2", "dead-letter", "duplicates.acme", "raw-ingest.as2")
+	require.NoError(t, err)
+	for _, name := range names(report.Created) {
+		require.Zero(t, layout.Count(name), name)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -44,6 +45,7 @@ type Plan struct {
 	Scopes         []Scope  // whose outputs are created too, where names depend on scopes
 	MaxRecordBytes int64
 	Create         Create
+	CheckOnly      bool   // look, and tell what is missing with the command that makes it
 	DryRun         bool   // report what would be created, create nothing
 	Bootstrap      string // host:port,… for the repair commands
 	Principal      string // likewise: User:…, or "" where only the broker knows it
@@ -114,6 +116,15 @@ func (p *Plan) outputs(route *Route, have *Layout) []string {
 		}
 	}
 	return names
+}
+
+// command is what makes a missing topic.
+func (p *Plan) command(t *topicState) string {
+	raws := t.raw
+	if t.role == roleRaw {
+		raws = []string{t.name}
+	}
+	return "dedup topics ensure " + strings.Join(raws, " ") + scopeFlags(p.Scopes)
 }
 
 func (p *Plan) state(name string, r role, partitions int32, have *Layout) *topicState {

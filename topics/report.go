@@ -11,6 +11,7 @@ import (
 // Report is what Ensure did, or would do, and found.
 type Report struct {
 	DryRun     bool
+	CheckOnly  bool
 	Pattern    string     // topics.raw
 	Created    []NewTopic // in the order of creation
 	Present    []NewTopic // that were there, without settings
@@ -26,6 +27,7 @@ type NewTopic struct {
 	Partitions  int32
 	Replication int
 	Settings    map[string]string
+	Repair      string // of one that is missing: the command that makes it
 }
 
 func (t NewTopic) String() string {
@@ -44,14 +46,22 @@ func (t NewTopic) String() string {
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	created := "created      "
+	present := "unchanged    "
+	if r.CheckOnly {
+		present = "there        "
+	}
 	if r.DryRun {
 		created = "would create "
 	}
 	for _, t := range r.Created {
+		if r.CheckOnly {
+			fmt.Fprintf(&b, "missing      %s\n             repair: %s\n", t.Name, t.Repair)
+			continue
+		}
 		b.WriteString(created + t.String() + "\n")
 	}
 	for _, t := range r.Present {
-		b.WriteString("unchanged    " + t.String() + "\n")
+		b.WriteString(present + t.String() + "\n")
 	}
 	if len(r.Created)+len(r.Present) == 0 {
 		fmt.Fprintf(&b, "no raw topic named, and none exists that matches %s: nothing to do\n", r.Pattern)

@@ -16,8 +16,8 @@ import (
 
 func newTopics(p *program) *cobra.Command {
 	c := &cobra.Command{
-		Use:         "topics ensure",
-		Short:       "ensure: the topics the filter reads and writes",
+		Use:         "topics check|ensure|tail",
+		Short:       "check, ensure or tail: the topics the filter reads and writes",
 		Example:     "  dedup topics ensure raw-ingest.as2 -c /etc/dedup.yaml",
 		Annotations: map[string]string{heading: underRun, opens: opensAll},
 		Args:        noArguments,
@@ -25,7 +25,7 @@ func newTopics(p *program) *cobra.Command {
 
 		DisableFlagsInUseLine: true,
 	}
-	c.AddCommand(newTopicsEnsure(p))
+	c.AddCommand(newTopicsCheck(p), newTopicsEnsure(p), newTopicsTail(p))
 	return c
 }
 
@@ -73,6 +73,73 @@ func newTopicsEnsure(p *program) *cobra.Command {
 	c.Flags().StringSliceVar(&scopes, "scope", nil, "`TENANT:FLOW` whose topics are made too, where topics.duplicates or\ntopics.dead_letter depend on it; TENANT alone where they do not use {flow}")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be created, create nothing")
 	return c
+}
+
+func newTopicsCheck(p *program) *cobra.Command {
+	var scopes []string
+	c := &cobra.Command{
+		Use:   "check [RAW...]",
+		Short: "look as ensure does, create nothing, and fail where something is missing or does not fit",
+		Long: "Looks at the raw topics that there are, and at those named, with their outputs. What is missing and\n" +
+			"each setting that does not fit is printed with the command that repairs it, and the exit code is 1 then.\n" +
+			"Of the configuration it needs kafka.brokers.",
+		Example: "  dedup topics check -c /etc/dedup.yaml",
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := p.load("kafka.brokers")
+			if err != nil {
+				return err
+			}
+			router, err := cfg.Router()
+			if err != nil {
+				return fmt.Errorf("reading the topic names: %w", err)
+			}
+			of, err := readScopes(c, router, scopes)
+			if err != nil {
+				return err
+			}
+			client, err := kgo.NewClient(append(app.KafkaOptions(cfg.Kafka), kgo.ClientID("dedup-ledger-topics"))...)
+			if err != nil {
+				return fmt.Errorf("making the Kafka client: %w", err)
+			}
+			defer client.Close()
+			plan := planOf(cfg, router, args)
+			plan.Scopes, plan.CheckOnly = of, true
+			report, err := topics.Ensure(c.Context(), kadm.NewClient(client), plan)
+			if err != nil {
+				return app.ExplainKafka(cfg.Kafka, err)
+			}
+			if err := p.print(checkedOf(&report), report.Print); err != nil {
+				return err
+			}
+			if n, m := len(report.Created), len(report.Mismatches); n+m > 0 {
+				return fmt.Errorf("%d topics are missing and %d settings do not fit; each repair is printed with it", n, m)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringSliceVar(&scopes, "scope", nil, "`TENANT:FLOW` whose topics are looked for too, as in ensure")
+	return c
+}
+
+// topicsChecked is the report of a check for machines.
+type topicsChecked struct {
+	Missing    []missing  `json:"missing"`
+	Present    []topic    `json:"present"`
+	Mismatches []mismatch `json:"mismatches"`
+}
+
+type missing struct {
+	Topic  string `json:"topic"`
+	Repair string `json:"repair"`
+}
+
+func checkedOf(r *topics.Report) topicsChecked {
+	e := ensuredOf(r)
+	out := topicsChecked{Missing: []missing{}, Present: e.Present, Mismatches: e.Mismatches}
+	for _, t := range r.Created {
+		out.Missing = append(out.Missing, missing{t.Name, t.Repair})
+	}
+	return out
 }
 
 // readScopes reads the scopes whose topics are to be made.
@@ -123,13 +190,15 @@ type mismatch struct {
 	Repair string `json:"repair"`
 }
 
+func topicOf(t topics.NewTopic) topic { return topic{t.Name, t.Partitions, t.Replication, t.Settings} }
+
 func ensuredOf(r *topics.Report) ensured {
 	e := ensured{DryRun: r.DryRun, Created: []topic{}, Present: []topic{}, Mismatches: []mismatch{}}
 	for _, t := range r.Created {
-		e.Created = append(e.Created, topic(t))
+		e.Created = append(e.Created, topicOf(t))
 	}
 	for _, t := range r.Present {
-		e.Present = append(e.Present, topic(t))
+		e.Present = append(e.Present, topicOf(t))
 	}
 	for _, m := range r.Mismatches {
 		e.Mismatches = append(e.Mismatches, mismatch(m))
