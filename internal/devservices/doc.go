@@ -27,6 +27,9 @@ const (
 	EnvKafka    = "DEDUP_TEST_KAFKA"    // host:port,host:port
 	EnvRedis    = "DEDUP_TEST_REDIS"    // host:port
 	EnvPostgres = "DEDUP_TEST_POSTGRES" // postgres:// URL of a role that may create roles and databases
+	// EnvRestricted is host:port of that Kafka where a client is held to its rights
+	// (Services.KafkaRestricted). with-services sets it beside EnvKafka.
+	EnvRestricted = "DEDUP_TEST_KAFKA_RESTRICTED"
 	// EnvFolder is the folder install.sh fills, if it is not .services under
 	// the repository root.
 	EnvFolder = "DEDUP_SERVICES"

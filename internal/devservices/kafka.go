@@ -31,6 +31,10 @@ type KafkaOptions struct {
 	// the advertised address.
 	Advertised string
 
+	// Restricted gives the broker an authorizer and a third port, RESTRICTED; it is
+	// native then, whatever the others are.
+	Restricted bool
+
 	secure *KafkaSecurity // a third port, SASL_SSL; see StartSecureKafka
 }
 
@@ -72,8 +76,11 @@ func startKafka(ctx context.Context, folder, libs string, o KafkaOptions) (*Kafk
 		_, err := kafkaVersion(ctx, []string{k.Addr()})
 		return err
 	}
-	if o.secure != nil {
+	switch {
+	case o.secure != nil:
 		return k, k.launch(ctx, securePort+1)
+	case o.Restricted:
+		return k, k.launch(ctx, restrictedPort+1)
 	}
 	return k, k.launch(ctx, 2)
 }
@@ -134,7 +141,10 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 auto.create.topics.enable=false
 `)
-	if o.secure == nil {
+	switch {
+	case o.Restricted:
+		return text + restrictedProperties(ports, o.Advertised), nil
+	case o.secure == nil:
 		return text, nil
 	}
 	more, err := o.secure.properties(folder, ports, o.Advertised)

@@ -58,6 +58,9 @@ type Services struct {
 	KafkaBrokers []string // host:port
 	RedisAddr    string   // host:port
 	PostgresURL  string   // of a role that may create roles and databases
+	// KafkaRestricted is host:port of the same Kafka where a client is held to its
+	// rights (UserFilter, UserMaker), or "" where it has no such listener.
+	KafkaRestricted string
 
 	kafka, redis, postgres endpoint
 	opts                   Options
@@ -95,7 +98,7 @@ func New(ctx context.Context, o Options) (*Services, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Services{opts: o}
+	s := &Services{opts: o, KafkaRestricted: os.Getenv(EnvRestricted)}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -180,6 +183,7 @@ func (s *Services) Environ() []string {
 		EnvKafka + "=" + s.kafka.address,
 		EnvRedis + "=" + s.redis.address,
 		EnvPostgres + "=" + s.postgres.address,
+		EnvRestricted + "=" + s.KafkaRestricted,
 		EnvLine + "=" + s.Describe(),
 		EnvServices + "=" + s.own(),
 	}
@@ -255,7 +259,7 @@ func (s *Services) StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, erro
 }
 
 func (s *Services) startKafka(ctx context.Context, folder string, o KafkaOptions) (*Kafka, error) {
-	if s.engine != nil && o.secure == nil {
+	if s.engine != nil && o.secure == nil && !o.Restricted {
 		return containKafka(ctx, s.engine, folder, o)
 	}
 	libs, err := kafkaLibs(s.opts.Root)

@@ -123,9 +123,12 @@ func (s *Services) kafkaWays() []way {
 	}
 	return append([]way{fromEnvironment(EnvKafka, ask)}, s.started(func(ctx context.Context) (endpoint, error) {
 		s.opts.say("starting Kafka")
-		k, err := s.StartKafka(ctx, KafkaOptions{})
+		k, err := s.StartKafka(ctx, KafkaOptions{Restricted: s.engine == nil})
 		if err != nil {
 			return endpoint{}, reopened(err)
+		}
+		if s.engine == nil {
+			s.KafkaRestricted = k.RestrictedAddr()
 		}
 		return endpoint{version: k.version, address: k.Addr(), shown: k.Addr()}, nil
 	})...)
