@@ -35,9 +35,11 @@ type setup struct {
 	Partitions int      // of every topic; default 4
 	Flows      string   // YAML list items, one a line, put before the built-in rules
 	Kafka      string   // host:port instead of the run's Kafka
+	Restricted string   // host:port where that Kafka holds the program to its rights
 	Redis      string   // host:port instead of the run's Redis
 	Postgres   *devservices.Postgres
 	Unprepared bool // neither migrated nor topics made
+	Ungranted  bool // the filter has no rights on Kafka yet
 }
 
 // bundle is one test's own corner of the services: topics, consumer group,
@@ -51,7 +53,9 @@ type bundle struct {
 	perTenant   []string // duplicates and dead-letter topics of single tenants, in the place of those two
 	group       string
 	redisPrefix string
-	brokers     []string
+	brokers     []string // for the test
+	restricted  string   // host:port for the program, which is held to its rights there; "": brokers
+	redisUser   string   // ACL user of the filter; "": default
 	partitions  int
 	config      string // path of dedup.yaml
 	dir         string
@@ -71,6 +75,7 @@ func newBundle(t *testing.T, s setup) *bundle {
 		id: id, group: "dedup-" + id, redisPrefix: "dedup:" + id + ":",
 		duplicates: "duplicates." + id, deadLetter: "dead-letter." + id,
 		partitions: max(s.Partitions, 0), dir: t.TempDir(), brokers: shared.services.KafkaBrokers,
+		restricted: shared.services.KafkaRestricted,
 	}
 	if b.partitions == 0 {
 		b.partitions = 4
@@ -83,9 +88,10 @@ func newBundle(t *testing.T, s setup) *bundle {
 		b.clean = append(b.clean, "clean."+id+"."+name)
 	}
 	if s.Kafka != "" {
-		b.brokers = []string{s.Kafka}
+		b.brokers, b.restricted = []string{s.Kafka}, s.Restricted
 	}
 	b.connect(t)
+	b.grantRights(t, s)
 	t.Cleanup(func() { b.deleteTopics(t) })
 	b.createDatabase(t, s.Postgres)
 	b.writeConfig(t, s)
@@ -134,7 +140,7 @@ func (b *bundle) createDatabase(t *testing.T, server *devservices.Postgres) {
 // The timeouts are short, so that a process that died or froze is replaced soon,
 // and its open transaction aborted.
 var configTemplate = template.Must(template.New("dedup.yaml").Parse(`log: {level: info, format: text}
-kafka: {brokers: [{{.Brokers}}], group: {{.Group}}, session_timeout: 6s, rebalance_timeout: 10s, transaction_timeout: 20s}
+kafka: {brokers: [{{.Brokers}}], group: {{.Group}}{{if .User}}, sasl: {mechanism: PLAIN, username: {{.User}}, password: {{.Password}}}{{end}}, session_timeout: 6s, rebalance_timeout: 10s, transaction_timeout: 20s}
 topics:
   raw: '^raw-ingest\.({{.ID}}\..+)$'
   clean: clean.$1
@@ -142,7 +148,7 @@ topics:
   dead_letter: {{.DeadLetter}}
   create: {partitions: {{.Partitions}}, replication: 1}
 processor: {sessions: 2, slot: "0"}
-redis: {addrs: ["{{.Redis}}"], prefix: "{{.Prefix}}"}
+redis: {addrs: ["{{.Redis}}"], prefix: "{{.Prefix}}"{{if .RedisUser}}, username: {{.RedisUser}}, password: {{.RedisPassword}}{{end}}}
 postgres: {url: "{{.Postgres}}"}
 {{if .Flows}}flows:
 {{.Flows}}
@@ -161,8 +167,13 @@ func (b *bundle) writeConfig(t *testing.T, s setup) {
 		}
 	}
 	var text bytes.Buffer
+	brokers, user := strings.Join(b.brokers, ","), ""
+	if b.restricted != "" {
+		brokers, user = b.restricted, devservices.UserFilter
+	}
 	require.NoError(t, configTemplate.Execute(&text, map[string]any{
-		"ID": regexp.QuoteMeta(b.id), "Brokers": strings.Join(b.brokers, ","), "Group": b.group,
+		"ID": regexp.QuoteMeta(b.id), "Brokers": brokers, "User": user, "Password": devservices.RestrictedPassword(user), "Group": b.group,
+		"RedisUser": b.redisUser, "RedisPassword": redisPassword,
 		"Duplicates": b.duplicates, "DeadLetter": b.deadLetter, "Partitions": b.partitions,
 		"Redis": redis, "Prefix": b.redisPrefix, "Postgres": b.db.AppURL, "Flows": strings.Join(flows, "\n"),
 	}))
@@ -205,7 +216,7 @@ func (b *bundle) try(t *testing.T, env []string, args ...string) result {
 		fmt.Errorf("dedup %s did not end within %s", strings.Join(args, " "), commandWithin))
 	defer cancel()
 	c := exec.CommandContext(ctx, binary, append(args, "-c", b.config)...)
-	c.Env = environment(env)
+	c.Env = environment(append(b.asMaker(args), env...))
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	if err := c.Run(); err != nil {

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/internal/devservices"
+	"dedupledger/topics/acl"
+
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
@@ -141,6 +144,7 @@ func TestTwoGroups(t *testing.T) {
 	f := b.start(t, 0)
 	b.produce(t, b.everywhere("a", 10)...)
 	b.awaitOutputs(t)
+	b.allow(t, devservices.UserFilter, acl.Member("other-"+b.id)...)
 	other := b.launch(t, 0, "DEDUP_KAFKA_GROUP=other-"+b.id)
 	for p := range b.partitions {
 		said := other.awaitHeld(t, fmt.Sprintf("%s/%d", b.raw[0], p), "group")

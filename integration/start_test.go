@@ -177,7 +177,7 @@ func TestBrokerUnreachableAtStart(t *testing.T) {
 	f.awaitReason(t, addr)
 	f.awaitLog(t, "waiting for kafka")
 	require.Equal(t, 200, must(f.get(t.Context(), "/healthz")))
-	startForward(t, addr, b.brokers[0])
+	startForward(t, addr, b.entry())
 	f.awaitReady(t)
 	b.produce(t, orders("acme:edifact", 0, 5)...)
 	b.check(t)

@@ -166,6 +166,7 @@ func planOf(cfg *config.Config, router *topics.Router, raw []string) topics.Plan
 	return topics.Plan{
 		Router: router, Raw: raw, MaxRecordBytes: cfg.Topics.MaxRecordBytes,
 		Create: topics.Create(cfg.Topics.Create), Bootstrap: strings.Join(cfg.Kafka.Brokers, ","),
+		Principal: cfg.Kafka.Principal(),
 	}
 }
 
