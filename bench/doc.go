@@ -1,6 +1,7 @@
 // Command bench measures the filter on real services against its own limits:
 //
 //	go run ./bench [-messages N] [-repeat N] [-sessions N] [-phases LIST] [-o text|json] [-profile FILE]
+//	go run ./bench -idle 1000 [-sessions N] [-o text|json]
 //
 // It fills a raw topic once, then in each repetition drains it with
 //
@@ -18,6 +19,9 @@
 // Each phase has its own database, topics and consumer group, so none meets
 // what another left. What the filter and the registration decided is compared
 // with what was sent: a fast wrong answer is an error.
+//
+// With -idle it measures instead what `dedup run` takes that has nothing to do,
+// in a cluster with so many topics, five of them raw.
 //
 // Nothing here is a test, and no test depends on a figure: other load on the
 // machine changes them by half. Compare figures of one run only.

@@ -61,12 +61,21 @@ func (s *stage) filter(ctx context.Context, n int) (figures, error) {
 // prepare makes database and topics as an operator does.
 func (s *stage) prepare(ctx context.Context, n string, create createDatabase) (*setting, error) {
 	name := s.id + "-" + n
+	set, err := s.prepareFor(ctx, name, s.id, create)
+	if err == nil {
+		set.outputs = []string{"clean." + name + "." + s.id, "duplicates." + name, "dead-letter." + name}
+	}
+	return set, err
+}
+
+// prepareFor is prepare for the raw topics whose last part the pattern matches;
+// those that are named are made.
+func (s *stage) prepareFor(ctx context.Context, name, pattern string, create createDatabase, raw ...string) (*setting, error) {
 	set := &setting{
 		group: "bench-filter-" + name, config: filepath.Join(s.dir, name+".yaml"), log: filepath.Join(s.dir, name+".log"),
-		outputs: []string{"clean." + name + "." + s.id, "duplicates." + name, "dead-letter." + name},
 	}
 	var err error
-	if set.db, err = s.databaseOn(ctx, create, "filter_"+n); err != nil {
+	if set.db, err = s.databaseOn(ctx, create, "filter_"+strings.ReplaceAll(name, "-", "_")); err != nil {
 		return nil, err
 	}
 	t, err := template.New("config").Parse(configText)
@@ -75,7 +84,7 @@ func (s *stage) prepare(ctx context.Context, n string, create createDatabase) (*
 	}
 	var text bytes.Buffer
 	if err := t.Execute(&text, map[string]any{
-		"Brokers": strings.Join(s.services.KafkaBrokers, ","), "Group": set.group, "ID": s.id, "Name": name,
+		"Brokers": strings.Join(s.services.KafkaBrokers, ","), "Group": set.group, "ID": pattern, "Name": name,
 		"Partitions": partitions, "Sessions": s.o.sessions, "Redis": s.services.RedisAddr, "Postgres": set.db.AppURL,
 	}); err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
@@ -83,7 +92,11 @@ func (s *stage) prepare(ctx context.Context, n string, create createDatabase) (*
 	if err := os.WriteFile(set.config, text.Bytes(), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
 	}
-	return set, s.command(ctx, nil, "topics", "ensure", "-c", set.config)
+	ensure := append([]string{"topics", "ensure", "-c", set.config}, raw...)
+	if s.command(ctx, nil, ensure...) == nil {
+		return set, nil
+	}
+	return set, s.command(ctx, nil, ensure...) // a lone broker that is busy knows a topic late; what was made is found
 }
 
 // database makes one with the schema, by `dedup migrate up` as its owner.

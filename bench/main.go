@@ -48,6 +48,9 @@ func bench(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if o.idle > 0 {
+		return s.runIdle(ctx)
+	}
 	if err := s.fill(ctx); err != nil {
 		return err
 	}

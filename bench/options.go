@@ -22,6 +22,7 @@ type options struct {
 	sessions int
 	only     []string
 	output   string // text, json
+	idle     int    // topics in the cluster of an idle filter; 0: measure messages
 	profile  string // file of the CPU profile; its allocations go to FILE.allocs
 }
 
@@ -39,6 +40,7 @@ func parse(args []string, w io.Writer) (*options, error) {
 	f.IntVar(&o.repeat, "repeat", 3, "how many `times` all is measured")
 	f.IntVar(&o.sessions, "sessions", 4, "client `sessions` of filter and copy, and connections of the registration")
 	f.StringVar(&o.output, "o", "text", "`format` of the report: text or json")
+	f.IntVar(&o.idle, "idle", 0, "instead of all that: the memory of a filter without a message, among so many `topics`")
 	f.StringVar(&o.profile, "profile", "", "run the filter inside this process and write its CPU profile to `FILE`, its allocations to FILE.allocs")
 	phases := f.String("phases", strings.Join(usualPhases(), ","), "which `phases` to run, of "+strings.Join(allPhases(), ",")+"; ratios need both of theirs")
 	if err := f.Parse(args); err != nil {
@@ -58,6 +60,8 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("unknown argument %q", rest[0])
 	case o.messages < 10*batch:
 		return fmt.Errorf("-messages %d: at least %d, or start and end outweigh the rest", o.messages, 10*batch)
+	case o.idle != 0 && o.idle < idleOurs:
+		return fmt.Errorf("-idle %d: at least %d, the filter's own", o.idle, idleOurs)
 	case o.repeat < 1:
 		return fmt.Errorf("-repeat %d: at least 1", o.repeat)
 	case o.sessions < 1 || o.sessions > scopes:
