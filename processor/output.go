@@ -148,6 +148,8 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 		switch {
 		case p.stopsFor(denied[p.topic]):
 			s.hold(p, heldRights, denied[p.topic].Error())
+		case unroutable(faults[p.topic]): // and not looked for, so not in the layout
+			s.hold(p, heldTopics, faults[p.topic].Error())
 		case !ok || p.partition >= layout.Count(p.topic):
 			s.hold(p, heldTopics, fmt.Sprintf("raw topic %q is not there", p.topic))
 		case faults[p.topic] != nil:
@@ -170,6 +172,11 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 		}
 	}
 	return ready, nil
+}
+
+func unroutable(err error) bool {
+	_, ok := errors.AsType[*topics.RouteError](err)
+	return ok
 }
 
 // follow takes a new picture of the topics up for the raw topics that are
