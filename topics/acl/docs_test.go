@@ -1,7 +1,9 @@
 package acl_test
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,5 +27,24 @@ func TestDocumentedCommands(t *testing.T) {
 			block += line + "\n"
 		}
 		require.Contains(t, string(page), block+"```\n")
+	}
+}
+
+// Each row of a command has the operations of its table, in their order.
+func TestDocumentedRows(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/rights.md")
+	require.NoError(t, err)
+	one := []acl.Name{acl.Named("duplicates")}
+	for row, rights := range map[string]acl.Rights{
+		"| `dedup topics ensure` | every topic it may make | %s |":                   acl.Ensure(one),
+		"| `dedup topics check` | every topic it looks for, missing ones too | %s |": acl.Check(one),
+		"| `dedup topics tail` | the topics it shows | %s |":                         acl.Tail(one),
+	} {
+		var operations []string
+		for _, r := range rights {
+			operations = append(operations, string(r.Operation))
+		}
+		require.Contains(t, string(page), "\n"+fmt.Sprintf(row, strings.Join(operations, ", ")))
 	}
 }

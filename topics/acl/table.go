@@ -39,3 +39,22 @@ func Ensure(topics []Name) Rights {
 	}
 	return all
 }
+
+// Check are the rights of `dedup topics check` on every topic that it looks for.
+func Check(topics []Name) Rights {
+	var all Rights
+	for _, n := range topics {
+		all = append(all, Right{Topic, n, Describe}, Right{Topic, n, DescribeConfigs})
+	}
+	return all
+}
+
+// Tail are the rights of `dedup topics tail` on the topics it shows. It is in no
+// group.
+func Tail(topics []Name) Rights {
+	var all Rights
+	for _, n := range topics {
+		all = append(all, Right{Topic, n, Read})
+	}
+	return all
+}
