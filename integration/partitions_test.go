@@ -88,6 +88,9 @@ func TestPartitionsGrowRawFirst(t *testing.T) {
 	b.produce(t, b.intoNew("a", 4, 8)...)
 	f.awaitPartitions(t, 8)
 	f.awaitLog(t, "kafka-topics.sh --bootstrap-server "+b.entry()+" --alter --topic "+b.clean[0]+" --partitions 8")
+	for _, shared := range []string{b.duplicates, b.deadLetter} {
+		f.awaitLog(t, "kafka-topics.sh --bootstrap-server "+b.entry()+" --alter --topic "+shared+" --partitions 8")
+	}
 	l.passMore(t, 200)
 	l.end(t)
 	b.awaitOutputs(t)

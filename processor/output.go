@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -171,6 +172,7 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 			ready = append(ready, p)
 		}
 	}
+	s.warnMisfits(ctx)
 	return ready, nil
 }
 
@@ -232,6 +234,23 @@ func (s *session) warnCounts(was *topics.Layout, route *topics.Route) {
 			"topic", route.Raw, "partitions", raw, "clean", route.Clean, "clean_partitions", clean,
 			"repair", topics.GrowCommand(s.cfg.Brokers, small, count))
 	})
+}
+
+// warnMisfits tells, each once, of outputs that do not fit their raw topics: by
+// their partitions or by the records they take. Whether clean has as many
+// partitions is told by warnCounts. It is no reason not to filter, nor is a
+// failure to look.
+func (s *session) warnMisfits(ctx context.Context) {
+	routes := slices.Collect(maps.Values(s.routes))
+	found, err := s.layout.Misfits(ctx, s.kafka.adm, s.cfg.Brokers, s.cfg.MaxRecord, routes...)
+	if err != nil {
+		s.log.Debug("the settings of outputs were not looked at", "error", err)
+	}
+	for _, m := range found {
+		s.proc.warnOnce(m.Topic+" "+m.Text, func() {
+			s.log.Warn("an output topic does not fit its raw topics", "topic", m.Topic, "why", m.Text, "repair", m.Repair)
+		})
+	}
 }
 
 // prepare makes what builds the outputs of a raw topic.

@@ -35,6 +35,9 @@ func (p *Plan) compare(states []*topicState) []Mismatch {
 				c.partitions(raws[name], t)
 			}
 		}
+		if t.role != roleClean {
+			c.fewer(t, raws)
+		}
 		c.limits(t, raws)
 	}
 	return c.found
@@ -73,12 +76,17 @@ func (c *comparison) topic(t *topicState) {
 	}
 }
 
-// output checks an output against max_record_bytes and for untouched times.
-func (c *comparison) output(t *topicState) {
+// size checks an output against max_record_bytes.
+func (c *comparison) size(t *topicState) {
 	if v, ok := t.number(cfgMaxBytes); ok && v < c.plan.MaxRecordBytes+Overhead {
 		c.add(t, c.set(t, cfgMaxBytes, strconv.FormatInt(c.plan.MaxRecordBytes+Overhead, 10)),
 			"%s %d < max_record_bytes %d + %d: large messages would be parked", cfgMaxBytes, v, c.plan.MaxRecordBytes, Overhead)
 	}
+}
+
+// output checks an output against max_record_bytes and for untouched times.
+func (c *comparison) output(t *topicState) {
+	c.size(t)
 	if v, ok := t.settings[cfgTimeType]; ok && v != "CreateTime" {
 		c.add(t, c.set(t, cfgTimeType, "CreateTime"),
 			"%s=%s: the broker would replace the messages' timestamps", cfgTimeType, v)
@@ -98,6 +106,23 @@ func (c *comparison) partitions(raw, clean *topicState) {
 	c.add(clean, GrowCommand([]string{c.plan.Bootstrap}, small, count),
 		"%d partitions, %s has %d: messages go by key, not by partition, and the order of a raw partition is kept per key only",
 		clean.partitions, raw.name, raw.partitions)
+}
+
+// fewer compares an output that several raw topics may share with the one that
+// has most partitions.
+func (c *comparison) fewer(out *topicState, raws map[string]*topicState) {
+	var most *topicState
+	for _, name := range out.raw {
+		if raw := raws[name]; raw != nil && (most == nil || raw.partitions > most.partitions) {
+			most = raw
+		}
+	}
+	if most == nil || most.partitions <= out.partitions {
+		return
+	}
+	c.add(out, GrowCommand([]string{c.plan.Bootstrap}, out.name, most.partitions),
+		"%d partitions, fewer than the %d of %s: its records go by key, not by partition, and the order of a raw partition is kept per key only",
+		out.partitions, most.partitions, most.name)
 }
 
 // Grow says which of two topics has to grow, and to how many partitions:

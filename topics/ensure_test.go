@@ -94,7 +94,7 @@ func TestEnsureCreatesWhatIsMissing(t *testing.T) {
 	layout, err = topics.FetchLayout(t.Context(), adm, append(want, "raw-ingest.old", "none")...)
 	require.NoError(t, err)
 	for topic, count := range map[string]int32{
-		"clean.as2": 6, "duplicates": 6, "dead-letter": 6, "raw-ingest.as2": 6, "clean.old": 9, "raw-ingest.old": 9, "none": 0,
+		"clean.as2": 6, "duplicates": 9, "dead-letter": 9, "raw-ingest.as2": 6, "clean.old": 9, "raw-ingest.old": 9, "none": 0,
 	} {
 		require.Equal(t, count, layout.Count(topic), topic)
 	}
@@ -190,9 +190,11 @@ func TestEnsureReportsMismatches(t *testing.T) {
 		"clean.as2 message.timestamp.after.max.ms 3600000 < 7200000 of raw-ingest.as2 | " + set("clean.as2", "message.timestamp.after.max.ms=9223372036854775807"),
 		"duplicates cleanup.policy=compact | " + set("duplicates", "cleanup.policy=delete"),
 		"duplicates min.insync.replicas 1 < 2 at replication 3 | " + set("duplicates", "min.insync.replicas=2"),
+		"duplicates 1 partitions | " + fmt.Sprintf(grow, "duplicates", 12),
 		"dead-letter min.insync.replicas 2 > replication 1 | " + set("dead-letter", "min.insync.replicas=1"),
 		"dead-letter message.timestamp.type=LogAppendTime | " + set("dead-letter", "message.timestamp.type=CreateTime"),
 		"dead-letter message.timestamp.before.max.ms 1 | " + set("dead-letter", "message.timestamp.before.max.ms=9223372036854775807"),
+		"dead-letter 1 partitions | " + fmt.Sprintf(grow, "dead-letter", 12),
 		"clean.b 4 partitions | " + fmt.Sprintf(grow, "raw-ingest.b", 4),
 		"raw-ingest.b cleanup.policy=compact | " + set("raw-ingest.b", "cleanup.policy=delete"),
 	}, got)

@@ -27,8 +27,9 @@ const (
 var settingOrder = []string{cfgCleanup, cfgRetention, cfgMaxBytes, cfgMinISR, cfgTimeType, cfgAfterMax, cfgBeforeMax}
 
 // Create is what a missing topic gets: the block topics.create of the
-// configuration. Partitions are those of raw topics, duplicates and
-// dead-letter; a clean topic has as many as its raw one.
+// configuration. Partitions are those of raw topics, and of duplicates and
+// dead-letter unless a raw topic has more; a clean topic has as many as its raw
+// one.
 type Create struct {
 	Partitions          int32
 	Replication         int16
@@ -84,19 +85,23 @@ func (p *Plan) wanted(routes []*Route, have *Layout) []*topicState {
 			byName[name] = t
 			outputs = append(outputs, t)
 		}
+		if !t.present {
+			t.partitions = max(t.partitions, partitions)
+		}
 		t.raw = append(t.raw, raw)
 	}
 	for _, route := range routes {
 		in := p.state(route.Raw, roleRaw, p.Create.Partitions, have)
 		inputs = append(inputs, in)
+		shared := max(p.Create.Partitions, in.partitions)
 		for _, name := range p.outputs(route, have) {
 			switch {
 			case name == route.Clean:
 				output(name, roleClean, route.Raw, in.partitions)
 			case route.duplicates.makes(name):
-				output(name, roleDuplicates, route.Raw, p.Create.Partitions)
+				output(name, roleDuplicates, route.Raw, shared)
 			default:
-				output(name, roleDeadLetter, route.Raw, p.Create.Partitions)
+				output(name, roleDeadLetter, route.Raw, shared)
 			}
 		}
 	}
