@@ -87,7 +87,7 @@ func compareOrigins(a, b *ledger.Origin) int {
 const numberSQL = `
 select x.i, n.repeat, n.copy
 from (select generate_subscripts($1::text[], 1) i, unnest($1::text[]) scope, unnest($2::text[]) key, unnest($3::timestamptz[]) first,
-             unnest($4::uuid[]) topic, unnest($5::integer[]) partition, unnest($6::integer[]) epoch, unnest($7::bigint[]) o) x,
+             unnest($4::text[]::uuid[]) topic, unnest($5::integer[]) partition, unnest($6::integer[]) epoch, unnest($7::bigint[]) o) x,
      lateral (select s.seen_at, s.status from dedup_sighting s
               where s.scope = x.scope and s.key = x.key and s.row_first_seen_at = x.first and s.seen_at >= x.first - interval '1 hour'
                 and s.origin_topic = x.topic and s.origin_partition = x.partition and s.origin_epoch = x.epoch and s.origin_offset = x.o
@@ -107,14 +107,14 @@ func (l *Ledger) number(ctx context.Context, again []numbered) error {
 	var (
 		scopes, keys    []string
 		firsts          []time.Time
-		of              []uuid.UUID
+		of              []string // without a statement's description the driver knows no array of uuid
 		partitions, eps []int32
 		offsets         []int64
 	)
 	for _, n := range again {
 		o := &n.reg.Origin
 		scopes, keys = append(scopes, n.reg.Keys[0].Scope), append(keys, n.reg.Keys[0].Key)
-		firsts, of = append(firsts, n.res.Entry.FirstSeenAt), append(of, uuid.UUID(o.Topic))
+		firsts, of = append(firsts, n.res.Entry.FirstSeenAt), append(of, uuid.UUID(o.Topic).String())
 		partitions, eps, offsets = append(partitions, o.Partition), append(eps, o.Epoch), append(offsets, o.Offset)
 	}
 	err := l.send(ctx, func(sent context.Context, conn *pgxpool.Conn) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dedupledger/ledger"
+	"dedupledger/ledger/cold"
 )
 
 // chunkOf lays the records of several sessions into one chunk, in that order.
@@ -42,7 +43,18 @@ func numbers(a *ledger.Answer) (all []string) {
 // counts among the changed ones.
 func TestNumbersStay(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	for name, c := range map[string]cold.Config{"as usual": {}, "without statement cache": {NoStatementCache: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.l = b.open(c)
+			numbersStay(b)
+		})
+	}
+}
+
+func numbersStay(b *bundle) {
+	t := b.TB
 	zero, one := b.session(1, 0), b.session(1, 1)
 	mixed := func(from int64, n int) (rs []rec) {
 		for i := range n {
