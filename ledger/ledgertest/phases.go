@@ -157,5 +157,5 @@ func (f *follower) compareAccounts(h *history, got Accounts) {
 func sameResult(a, b *ledger.Result, fresh bool) bool {
 	return a.Entry.Scope == b.Entry.Scope && a.Entry.Key == b.Entry.Key && sameRow(&a.Entry, &b.Entry) &&
 		a.Inserted == b.Inserted && a.Refused == b.Refused &&
-		(!fresh || a.Repeat == b.Repeat && a.Entry.DriftCount == b.Entry.DriftCount)
+		(!fresh || a.Repeat == b.Repeat && a.Copy == b.Copy && a.Entry.DriftCount == b.Entry.DriftCount)
 }

@@ -1,9 +1,12 @@
 package ledgertest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,16 +68,49 @@ func (r *Reference) Register(_ context.Context, c *ledger.Chunk) (*ledger.Answer
 	for _, adv := range c.Advances {
 		a.Seqs = append(a.Seqs, r.positions[adv.Partition].Seq)
 	}
+	repeats := map[*ledger.Entry][]numbered{}
 	for i := range c.Registrations {
 		reg := &c.Registrations[i]
 		old, known := before[ledger.Partition{Topic: reg.Origin.Topic, Partition: reg.Origin.Partition}]
 		fresh := !known || !reg.Origin.At().Less(old)
-		v := r.register(c.Gate, reg, a.Now, fresh, &a.Results[i])
+		res := &a.Results[i]
+		v := r.register(c.Gate, reg, a.Now, fresh, res)
 		if fresh {
 			r.count(reg.Account, v, 1)
 		}
+		if res.Repeat > 0 {
+			row := r.rows[[2]string{res.Entry.Scope, res.Entry.Key}]
+			repeats[row] = append(repeats[row], numbered{reg.Origin, v, res})
+		}
+	}
+	for row, all := range repeats {
+		number(row, all)
 	}
 	return a, nil
+}
+
+// numbered is a record that a chunk counted as a repeat of a row.
+type numbered struct {
+	origin  ledger.Origin
+	verdict ledger.Verdict
+	result  *ledger.Result
+}
+
+// number gives the repeats of a chunk, which have one time, their numbers by
+// origin (docs/tables.md): those of a row go on where they were before the chunk.
+func number(row *ledger.Entry, all []numbered) {
+	slices.SortFunc(all, func(a, b numbered) int {
+		return cmp.Or(bytes.Compare(a.origin.Topic[:], b.origin.Topic[:]), cmp.Compare(a.origin.Partition, b.origin.Partition),
+			cmp.Compare(a.origin.Epoch, b.origin.Epoch), cmp.Compare(a.origin.Offset, b.origin.Offset))
+	})
+	of := map[ledger.Verdict]int64{ledger.Drift: row.DriftCount, ledger.Seen: row.RetryCount - row.DriftCount}
+	for _, n := range all {
+		of[n.verdict]--
+	}
+	for _, n := range all {
+		of[n.verdict]++
+		n.result.Repeat, n.result.Copy = of[ledger.Drift]+of[ledger.Seen], of[n.verdict]
+	}
 }
 
 // advance checks all positions before it moves any, and answers the old Ds.
@@ -124,7 +160,7 @@ func (r *Reference) register(gate ledger.Gate, reg *ledger.Registration, now tim
 	if fresh {
 		out.Repeat = r.first(reg, row, v)
 	} else {
-		r.correct(reg, row, v)
+		out.Repeat = r.correct(reg, row, v)
 	}
 	out.Entry = *row
 	return v
@@ -155,17 +191,18 @@ func repeat(row *ledger.Entry, v ledger.Verdict) int64 {
 // verdicts and accounts go on agreeing. If it is a repeat now, it is one more of
 // the row it meets, whatever it was before: its own row may have ended, another
 // record have made the next one, and the old owner come again behind that.
-func (r *Reference) correct(reg *ledger.Registration, row *ledger.Entry, v ledger.Verdict) {
+func (r *Reference) correct(reg *ledger.Registration, row *ledger.Entry, v ledger.Verdict) int64 {
 	s := r.counted[reg.Origin]
 	if s == nil || s.first.Equal(row.FirstSeenAt) {
-		return
+		return 0
 	}
 	r.count(reg.Account, s.verdict, -1)
 	r.count(reg.Account, v, 1)
 	s.verdict, s.first = v, row.FirstSeenAt
-	if v != ledger.New {
-		repeat(row, v)
+	if v == ledger.New {
+		return 0
 	}
+	return repeat(row, v)
 }
 
 func (r *Reference) count(account string, v ledger.Verdict, n int64) {
