@@ -30,6 +30,10 @@ func Grant(user, prefix string, cluster bool) string {
 	return "ACL SETUSER " + user + " resetkeys resetchannels -@all " + strings.Join(Rules(prefix, cluster), " ")
 }
 
+// checkValue is as long as the script reads into what it finds: another process's
+// check may be there.
+const checkValue = "check of the rights"
+
 // Check does once what Remember does for each fact, under a key that is gone at
 // once, so that a start says what Redis refuses before a message needs it, and
 // an idle filter that it is back. The answer goes to the circuit; the error
@@ -42,7 +46,7 @@ func (h *Hot) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout+dialTimeout)
 	defer cancel()
 	run := run{hot: h}
-	run.all(ctx, []write{{fact: &ledger.Fact{Closed: true}, key: h.base + "check", value: []byte("check"), px: 1}})
+	run.all(ctx, []write{{fact: &ledger.Fact{Closed: true}, key: h.base + "check", value: []byte(checkValue), px: 1}})
 	h.circuit.done(ctx, probe, run.verdict(1))
 	return run.err(1)
 }

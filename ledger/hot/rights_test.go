@@ -98,6 +98,15 @@ func TestRefusedThenGranted(t *testing.T) {
 	require.Equal(t, []string{"WARN Redis refuses a command to this user; going on without it", "INFO Redis answers again"}, log.all())
 }
 
+// Another process's check may still be there.
+func TestChecksMeet(t *testing.T) {
+	t.Parallel()
+	addr := realRedis(t).Addr()
+	h := open(t, addr, nil)
+	require.NoError(t, rawClient(t, addr).Set(t.Context(), h.base+"check", checkValue, time.Hour).Err())
+	require.NoError(t, h.Check(t.Context()))
+}
+
 // The page and the rules say the same.
 func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
