@@ -7,12 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"dedupledger/internal/devservices"
+	"dedupledger/topics/acl"
+
 	"github.com/stretchr/testify/require"
 )
 
 // byTenant makes the bundle's duplicates and dead-letters topics per tenant, and
 // returns the settings.
-func (b *bundle) byTenant(tenants ...string) (env []string) {
+func (b *bundle) byTenant(t *testing.T, tenants ...string) (env []string) {
+	t.Helper()
+	for _, name := range []acl.Name{acl.Prefix(b.duplicates + "."), acl.Prefix(b.deadLetter + ".")} {
+		b.allow(t, devservices.UserMaker, acl.Ensure([]acl.Name{name})...)
+		b.allow(t, devservices.UserFilter, acl.Output(name)...)
+	}
 	for _, tenant := range tenants {
 		b.perTenant = append(b.perTenant, b.duplicates+"."+tenant, b.deadLetter+"."+tenant)
 	}
@@ -46,7 +54,7 @@ var ensureCommand = regexp.MustCompile(`create with: dedup (topics ensure [^"\\]
 func TestTopicPerTenant(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 2, Unprepared: true})
-	env := b.byTenant("acme", "beta", "gamma")
+	env := b.byTenant(t, "acme", "beta", "gamma")
 	b.migrate(t)
 	made := b.command(t, env, "topics", "ensure", b.raw[0], "--scope", "acme,beta:edifact")
 	for _, tenant := range []string{"duplicates.%s.acme:", "dead-letter.%s.beta:", "dead-letter.%s.unknown:"} {
@@ -93,7 +101,7 @@ func TestLearnFromTopicsPerTenant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, pg := bundleOnOwnPostgres(t, setup{Partitions: 2, Unprepared: true})
-			env := b.byTenant("t0", "t1", "t2")
+			env := b.byTenant(t, "t0", "t1", "t2")
 			b.migrate(t)
 			b.command(t, env, "topics", "ensure", b.raw[0], "--scope", "t0,t1")
 			f := b.start(t, 0, env...)
