@@ -1,9 +1,11 @@
 package kubernetes
 
 import (
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"net"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path"
@@ -127,9 +129,16 @@ func (p *pod) safe(say sayer) {
 func (p *pod) load(t *testing.T, file string, say sayer) (cfg *config.Config, text map[string]string) {
 	t.Helper()
 	root := t.TempDir()
+	broker := httptest.NewTLSServer(nil)
+	defer broker.Close()
+	signer := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: broker.Certificate().Raw})
 	for _, name := range p.mounted() {
+		text := []byte("x\n")
+		if path.Ext(name) == ".crt" {
+			text = signer
+		}
 		at := filepath.Join(root, name)
-		if os.MkdirAll(filepath.Dir(at), 0o700) != nil || os.WriteFile(at, []byte("x\n"), 0o600) != nil {
+		if os.MkdirAll(filepath.Dir(at), 0o700) != nil || os.WriteFile(at, text, 0o600) != nil {
 			say(true, "%s cannot be made", at)
 		}
 	}

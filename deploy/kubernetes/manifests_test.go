@@ -86,6 +86,32 @@ func TestManifests(t *testing.T) {
 	require.Empty(t, m.faults(t))
 }
 
+// TestManifestsWithKafkaTLS: the lines of the ConfigMap that are comments are
+// good as they stand, and each pod that reads them has their files.
+func TestManifestsWithKafkaTLS(t *testing.T) {
+	t.Parallel()
+	all := files(t)
+	before := all["configmap.yaml"]
+	all["configmap.yaml"] = strings.NewReplacer("# tls: {", "tls: {", "# sasl: {", "sasl: {").Replace(before)
+	require.Len(t, all["configmap.yaml"], len(before)-4, "both lines")
+	m, err := decode(all)
+	require.NoError(t, err)
+	require.Empty(t, m.faults(t))
+
+	pods := m.pods()
+	for _, p := range []pod{pods[0], pods[2]} { // the filter and the topics
+		require.Subset(t, p.mounted(), []string{"/etc/dedup/secrets/kafka-ca.crt", "/etc/dedup/secrets/kafka-password"}, p.name)
+	}
+	for _, file := range []string{"kafka-ca.crt", "kafka-password"} {
+		changed := files(t)
+		changed["configmap.yaml"] = all["configmap.yaml"]
+		changed["statefulset.yaml"] = strings.Replace(changed["statefulset.yaml"], "path: "+file, "path: other", 1)
+		m, err := decode(changed)
+		require.NoError(t, err)
+		require.Contains(t, strings.Join(m.faults(t), "\n"), file, "negative control")
+	}
+}
+
 // TestManifestsBite is the negative control: each change is refused or found.
 func TestManifestsBite(t *testing.T) {
 	t.Parallel()
