@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	"dedupledger/internal/devservices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,16 +55,27 @@ func TestSchemaMissingOldOrNew(t *testing.T) {
 	f.term(t)
 }
 
+// setHostRules writes pg_hba.conf where the server has it, in a container or not,
+// and starts the server again: a reload is in force some moments later.
+func setHostRules(t *testing.T, pg *devservices.Postgres, rules ...string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), pg.URL())
+	require.NoError(t, err)
+	var file string
+	require.NoError(t, c.QueryRow(t.Context(), "show hba_file").Scan(&file))
+	_, err = c.Exec(t.Context(), "copy (select unnest(array['"+strings.Join(rules, "','")+"'])) to '"+file+"'")
+	require.NoError(t, err)
+	require.NoError(t, c.Close(t.Context()))
+	require.NoError(t, pg.Stop(t.Context()))
+	require.NoError(t, pg.Start(t.Context()))
+}
+
 // TestPostgresCredentials: a wrong password ends the start; it and the right one
 // are in no log.
 func TestPostgresCredentials(t *testing.T) {
 	t.Parallel()
-	hba := filepath.Join(t.TempDir(), "pg_hba.conf")
-	require.NoError(t, os.WriteFile(hba, []byte("host all postgres 127.0.0.1/32 trust\nhost all dedup_owner 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"), 0o644))
-	// The server runs as another user, who must be able to look in.
-	require.NoError(t, os.Chmod(filepath.Dir(hba), 0o755))
-	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(hba)), 0o755))
-	pg := ownPostgres(t, "hba_file="+hba)
+	pg := ownPostgres(t)
+	setHostRules(t, pg, "host all postgres all trust", "host all dedup_owner all trust", "host all all all scram-sha-256")
 	b := newBundle(t, setup{Postgres: pg})
 	const right, wrong = "right-secret-1", "wrong-secret-2"
 	require.NoError(t, b.query(t.Context(), `alter role dedup_app password '`+right+`'`, nil))
