@@ -22,6 +22,10 @@ func TestCommitAnsweredWithAnError(t *testing.T) {
 		}
 		b.checkHandled(t)
 	}
+	// Outputs of a commit whose answer was a lie can be seen before the filter has
+	// asked; what comes behind them cannot.
+	b.produce(t, b.everywhere("c", 10)...)
+	b.checkHandled(t)
 	f.term(t)
 	b.checkStopped(t)
 }
