@@ -18,7 +18,7 @@ func newRun(p *program) *cobra.Command {
 		Long: "Filters until SIGTERM or Ctrl-C, then finishes the batch in hand. With http.listen set it serves /healthz,\n" +
 			"/readyz (with reasons) and /metrics. It waits for Kafka and PostgreSQL and says so; Redis may be away.\n" +
 			"It exits with 1 and a sentence where waiting cannot help: wrong credentials, an old schema, a missing\n" +
-			"output topic, another process with the same number as processor.slot.\n\n" +
+			"right on Kafka, another process with the same number as processor.slot.\n\n" +
 			"SIGTERM and Ctrl-C are taken for the first half of a restart: the process stays a member of its group, and\n" +
 			"when it is started again within kafka.session_timeout it has its partitions back without a rebalance. SIGUSR1\n" +
 			"says that the next stop is for good: with it the process leaves the group, and the others take its partitions\n" +
