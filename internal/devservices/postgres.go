@@ -44,6 +44,18 @@ func postgresSettings() []string {
 // startPostgres makes a cluster with the given binaries and starts it.
 // Settings ("name=value") are added to ours and win over them.
 func startPostgres(ctx context.Context, folder, binaries string, settings []string) (*Postgres, error) {
+	p, err := newPostgres(folder, binaries, settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.initialise(ctx, binaries); err != nil {
+		return p, err
+	}
+	return p, p.launch(ctx, 1)
+}
+
+// newPostgres is a server that has no data yet.
+func newPostgres(folder, binaries string, settings []string) (*Postgres, error) {
 	user, err := postgresAccount()
 	if err != nil {
 		return nil, err
@@ -64,13 +76,11 @@ func startPostgres(ctx context.Context, folder, binaries string, settings []stri
 		_, err := postgresVersion(ctx, p.URL())
 		return err
 	}
-	if err := p.initialise(ctx, binaries); err != nil {
-		return p, err
-	}
-	return p, p.launch(ctx, 1)
+	return p, nil
 }
 
-func (p *Postgres) initialise(ctx context.Context, binaries string) error {
+// makeFolder makes the data folder, empty and the server's own.
+func (p *Postgres) makeFolder() error {
 	if err := os.Chmod(p.folder, 0o755); err != nil {
 		return fmt.Errorf("opening PostgreSQL's folder to its user: %w", err)
 	}
@@ -79,6 +89,13 @@ func (p *Postgres) initialise(ctx context.Context, binaries string) error {
 	}
 	if err := p.user.own(p.data); err != nil {
 		return fmt.Errorf("giving PostgreSQL's data folder to its user: %w", err)
+	}
+	return nil
+}
+
+func (p *Postgres) initialise(ctx context.Context, binaries string) error {
+	if err := p.makeFolder(); err != nil {
+		return err
 	}
 	c := p.command(filepath.Join(binaries, "initdb"), "-D", p.data, "-U", "postgres",
 		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
