@@ -10,6 +10,7 @@ import (
 // TestOpenTransactionWhileAnOffsetIsForeign: behind the last committed output
 // another might still be committed while a transaction is open there. The
 // partition waits until it is resolved, however it is; the other goes on.
+// Fault card: F13.
 func TestOpenTransactionWhileAnOffsetIsForeign(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 2})

@@ -42,6 +42,7 @@ func TestPostgresDownAndBack(t *testing.T) {
 
 // TestFrozenFilter: a filter stops in the middle (SIGSTOP), another takes its
 // partitions, then it goes on with what it had in hand.
+// Fault card: F14.
 func TestFrozenFilter(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 2})

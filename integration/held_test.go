@@ -112,6 +112,7 @@ func TestOutputsGone(t *testing.T) {
 
 // TestLogStartBeyondThePosition: retention has taken raw records that were never
 // read. The partition is held, both offsets are named, the other goes on.
+// Fault card: F12.
 func TestLogStartBeyondThePosition(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 2})

@@ -108,6 +108,7 @@ func (k *tracker) follow(t *testing.T, within time.Duration) {
 
 // TestKilledTenTimes: kill -9 at random moments: while it starts, joins, learns,
 // registers or commits.
+// Fault card: F16.
 func TestKilledTenTimes(t *testing.T) {
 	t.Parallel()
 	rng := seeded(t)
@@ -137,6 +138,7 @@ func TestKilledTenTimes(t *testing.T) {
 
 // TestStoppedUnderLoad: SIGTERM finishes the batch in hand, exits with 0 and
 // leaves nothing decided but uncommitted.
+// Fault card: F04.
 func TestStoppedUnderLoad(t *testing.T) {
 	t.Parallel()
 	rng := seeded(t)
@@ -169,6 +171,7 @@ func TestStoppedUnderLoad(t *testing.T) {
 
 // TestProcessesComeAndGo: 2, 3, 1. Members are static: the partitions of one
 // that left go over when its session times out.
+// Fault card: F04.
 func TestProcessesComeAndGo(t *testing.T) {
 	t.Parallel()
 	rng := seeded(t)

@@ -9,6 +9,7 @@ import (
 // TestInABatch: what becomes of a batch whose filter is killed or frozen between
 // its registration and its commit. The tests share a broker that can stop a
 // filter at a moment.
+// Fault card: F16.
 func TestInABatch(t *testing.T) {
 	t.Parallel()
 	k := startStopper(t)

@@ -46,6 +46,7 @@ func (f *filter) aliveFor(t *testing.T, d time.Duration) {
 
 // TestPostgresDownTwentySeconds: the filter stands still, says so, and goes on
 // by itself; nothing is lost, nothing passes meanwhile.
+// Fault card: F03.
 func TestPostgresDownTwentySeconds(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct {
@@ -111,6 +112,7 @@ func TestStopWhilePostgresIsDown(t *testing.T) {
 
 // TestConnectionsKilled: every connection of the filter is cut again and again
 // in the middle of its work.
+// Fault card: F03.
 func TestConnectionsKilled(t *testing.T) {
 	t.Parallel()
 	rng := seeded(t)

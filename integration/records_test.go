@@ -12,6 +12,7 @@ import (
 
 // TestOneKeyThreeTimesInOnePoll: F07. The first by offset is clean, the second
 // SEEN, the one with other bytes DRIFT; one row, two sightings.
+// Fault card: F17.
 func TestOneKeyThreeTimesInOnePoll(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 1})
@@ -34,6 +35,7 @@ func TestOneKeyThreeTimesInOnePoll(t *testing.T) {
 
 // TestScopesThatCannotBeRead: every one is a dead letter with its payload, and
 // the good ones between them flow.
+// Fault card: F08.
 func TestScopesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 1})
@@ -128,6 +130,7 @@ func TestOddHeaders(t *testing.T) {
 
 // TestSourceService: NUL and broken UTF-8 become U+FFFD in the tables, cut to 40
 // characters; the header itself passes untouched.
+// Fault card: F08.
 func TestSourceService(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 1})
@@ -162,6 +165,7 @@ func TestSourceService(t *testing.T) {
 
 // TestTwoTenantsOneKey: tenants do not see each other; flows of one tenant do
 // only where a rule gives them one namespace.
+// Fault card: F20.
 func TestTwoTenantsOneKey(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Flows: `- {match: "shared:*", namespace: hub}`})
@@ -182,6 +186,7 @@ func TestTwoTenantsOneKey(t *testing.T) {
 
 // TestWindowExpiryThenReuse: a window counts from the first acceptance, a resend
 // does not prolong it, and behind its end the key is free.
+// Fault card: F23.
 func TestWindowExpiryThenReuse(t *testing.T) {
 	t.Parallel()
 	const window = 2 * time.Second

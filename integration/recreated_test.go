@@ -13,6 +13,7 @@ import (
 // TestRawTopicMadeAgain: a raw topic is deleted and made again under its name
 // while the filter runs. Its records are others than those that had their
 // offsets before: each is judged, none is passed over for an old position.
+// Fault card: F13.
 func TestRawTopicMadeAgain(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 2})

@@ -60,6 +60,7 @@ func (b *bundle) awaitFacts(t *testing.T, c *redis.Client, n int) {
 
 // TestRedisDownAtStart: the filter starts, is ready, and facts come once Redis
 // is there.
+// Fault card: F01.
 func TestRedisDownAtStart(t *testing.T) {
 	t.Parallel()
 	server, c := ownRedis(t)
@@ -86,6 +87,7 @@ func TestRedisDownAtStart(t *testing.T) {
 }
 
 // TestRedisGoesAndComes: stopped, frozen, killed and back, under load.
+// Fault card: F01.
 func TestRedisGoesAndComes(t *testing.T) {
 	t.Parallel()
 	rng := seeded(t)
@@ -128,6 +130,7 @@ func must(code int, _ string, err error) int {
 
 // TestRedisEmptiedInAWindow: a resend in the window is SEEN although Redis forgot
 // it, and behind the window's end the key is free although Redis is empty.
+// Fault card: F02.
 func TestRedisEmptiedInAWindow(t *testing.T) {
 	t.Parallel()
 	const window = 10 * time.Second // a round trip's many times, on a busy machine too

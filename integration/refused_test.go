@@ -109,6 +109,7 @@ func rejected(m message) message {
 // TestOutputRefusesARecord: the refused record alone becomes INVALID, its row is
 // closed, its neighbours flow, and the next copy of its key is NEW, be it in the
 // same poll.
+// Fault card: F24.
 func TestOutputRefusesARecord(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 1, Unprepared: true})
@@ -166,6 +167,7 @@ func TestEveryOutputRefuses(t *testing.T) {
 
 // TestKilledWhileHalving: what is known of a refused record before a kill is
 // known after it.
+// Fault card: F14.
 func TestKilledWhileHalving(t *testing.T) {
 	t.Parallel()
 	rng := seeded(t)

@@ -52,6 +52,7 @@ func (b *bundle) isRaw(r acl.Right) bool { return slices.Contains(b.raw, r.Name.
 // TestEachRightMissingAtTheStart: without any single right of the table the start
 // ends with the sentence and the line that grants it, and consumes nothing; with
 // all of them it runs. So the table is the least.
+// Fault card: F15.
 func TestEachRightMissingAtTheStart(t *testing.T) {
 	t.Parallel()
 	b := restrictedBundle(t, setup{Partitions: 1})

@@ -92,6 +92,7 @@ func TestOneKeyInTwoTopicsAndTwoProcesses(t *testing.T) {
 
 // TestSendersTransactions: what a sender aborted is as if it had never been, and
 // markers of transactions are no gap.
+// Fault card: F24.
 func TestSendersTransactions(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 1})

@@ -114,6 +114,7 @@ func TestPostgresCredentials(t *testing.T) {
 // TestOutputTopicMissing: a raw topic waits for each of its three outputs, at
 // the start too, with the command that makes them; another raw topic goes on
 // meanwhile, and this one does by itself once they are there.
+// Fault card: F13.
 func TestOutputTopicMissing(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Topics: []string{"waits", "flows"}, Partitions: 2, Unprepared: true})
@@ -156,6 +157,7 @@ func TestOutputTopicMissing(t *testing.T) {
 
 // TestNoRawTopicYet: the filter waits, says so, and takes up the topic when it
 // is made.
+// Fault card: F13.
 func TestNoRawTopicYet(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Topics: []string{"as2", "later"}, Unprepared: true})

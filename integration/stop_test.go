@@ -63,6 +63,7 @@ func (f *filter) terms(t *testing.T) (took time.Duration) {
 // the filter ends by itself before Kubernetes would end it; and so it does when
 // PostgreSQL never answers the batch in hand, which is then given up and judged
 // by the next process.
+// Fault card: F04.
 func TestStopWithinKubernetesGrace(t *testing.T) {
 	t.Parallel()
 	g := kubernetes(t)

@@ -51,6 +51,7 @@ var ensureCommand = regexp.MustCompile(`create with: dedup (topics ensure [^"\\]
 // TestTopicPerTenant: a tenant whose topic is missing keeps its partition
 // waiting, with the command that makes it; the others go on, and it does once
 // the topic is there.
+// Fault card: F20.
 func TestTopicPerTenant(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 2, Unprepared: true})

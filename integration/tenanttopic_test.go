@@ -9,6 +9,7 @@ import (
 // TestTenantFromTopic: a record of another tenant than its raw topic's is a dead
 // letter of the topic's tenant, and takes no key of the one it names; its
 // neighbours flow. A raw topic of no tenant is held.
+// Fault card: F20.
 func TestTenantFromTopic(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Topics: []string{"acme.as2", "beta.as2", "loose"}, Partitions: 1})

@@ -32,6 +32,7 @@ func TestCommitAnsweredWithAnError(t *testing.T) {
 
 // TestKilledBehindACommitAnsweredWithAnError: the same, and the filter is killed
 // before it has asked.
+// Fault card: F16.
 func TestKilledBehindACommitAnsweredWithAnError(t *testing.T) {
 	t.Parallel()
 	p := startLiar(t, "dedup-")

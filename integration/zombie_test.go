@@ -28,6 +28,7 @@ func (b *bundle) awaitExpired(t *testing.T, m message) {
 // and commits the record, the window passes; then the registration arrives and
 // the filter goes on. Without the claim it would make a row of a window that
 // nobody opened, and the next copy would be thrown away.
+// Fault card: F14.
 func TestZombieBehindItsPoll(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, setup{Partitions: 1, Flows: briefly})

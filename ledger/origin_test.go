@@ -13,6 +13,7 @@ import (
 
 // The dedup-id is what readers key on: it must stay what the standard's own
 // function makes of the origin.
+// Fault card: F22.
 func TestOriginIDIsUUIDv5(t *testing.T) {
 	t.Parallel()
 	topic := ledger.TopicID(uuid.MustParse("5f1fe6b4-3a3f-4d0c-9a53-ef2b0b0f7b11"))

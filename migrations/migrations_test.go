@@ -80,6 +80,7 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
+// Fault card: F06.
 func TestUpSeveralAtOnce(t *testing.T) {
 	t.Parallel()
 	db := database(t)
@@ -235,6 +236,7 @@ func TestMonthsAreUTC(t *testing.T) {
 }
 
 // A month is made while a registration holds its locks on the ledger.
+// Fault card: F06.
 func TestMonthsPassRegistrations(t *testing.T) {
 	t.Parallel()
 	db := database(t)

@@ -15,6 +15,7 @@ import (
 // A raw topic with transactions ends with a marker, or with an aborted stretch
 // before one. A partition at rest stands behind them: when retention has taken
 // everything it is not taken for one that records were lost of.
+// Fault card: F12.
 func TestThePositionPassesControlRecords(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

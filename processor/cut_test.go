@@ -11,6 +11,7 @@ import (
 // Eight records of epoch 0 were committed, then a leader was elected that had
 // six of them: offsets 6 and 7 hold other records of epoch 1 now, and none of
 // them may be passed over.
+// Fault card: F12.
 func TestALogThatWasCutIsReadFromTheCut(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -270,6 +270,7 @@ func TestLedgerPutBackUnderARunningFilter(t *testing.T) {
 
 // One record that an output refuses goes to dead-letter, its neighbours to
 // clean.
+// Fault card: F14.
 func TestRefusedRecordIsIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

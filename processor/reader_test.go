@@ -42,6 +42,7 @@ func TestOutputsAreMergedByPosition(t *testing.T) {
 
 // A transaction that hangs on an output keeps the rest behind it from being
 // read. The reader gives its place to another partition's.
+// Fault card: F13.
 func TestReadingBehindAHangingTransaction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -72,6 +72,7 @@ func (b *bundle) revoke(rights ...acl.Right) {
 
 // WRITE on duplicates is taken away: the partition that has a duplicate is held,
 // its record is not lost, the others go on; granted again, it goes on by itself.
+// Fault card: F15.
 func TestOutputDenied(t *testing.T) {
 	t.Parallel()
 	b := setupRights(t)
@@ -95,6 +96,7 @@ func TestOutputDenied(t *testing.T) {
 
 // The group, the transactional id or the raw topic is taken away: the process
 // does not end, however often it tries, and goes on once it may again.
+// Fault card: F15.
 func TestFilterDenied(t *testing.T) {
 	t.Parallel()
 	for name, right := range map[string]acl.Right{

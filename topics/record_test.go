@@ -169,6 +169,7 @@ func TestOutputKeepsTheRecord(t *testing.T) {
 
 // Foreign headers come out as they went in, in order, whatever is between them,
 // and of ours only those that the filter wrote.
+// Fault card: F11.
 func TestForeignHeadersUntouched(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(2, 71))

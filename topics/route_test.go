@@ -77,6 +77,7 @@ func TestRouteTemplates(t *testing.T) {
 // TestTenantsShareNoTopic: where the name has {tenant}, no two tenants are given
 // one, whatever flows and topics there are; a tenant whose name could be read as
 // another's goes to "unknown".
+// Fault card: F20.
 func TestTenantsShareNoTopic(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -16,6 +16,7 @@ import (
 	"dedupledger/ledger/cold"
 )
 
+// Fault card: F07.
 func TestCopiesInOneChunk(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -125,6 +126,7 @@ func TestTheDigestIsThatOfTheColumn(t *testing.T) {
 }
 
 // DRIFT in SQL is that of ledger.Judge, whatever modes and hashes meet.
+// Fault card: F17.
 func TestDriftIsAsJudged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -232,6 +234,7 @@ func TestSeveralKeysAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, ledger.ErrSchema)
 }
 
+// Fault card: F08.
 func TestDataErrorsAreRejected(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -253,6 +256,7 @@ func TestDataErrorsAreRejected(t *testing.T) {
 	require.Equal(t, "0", b.one(`select count(*) from dedup_scope`))
 }
 
+// Fault card: F06.
 func TestAMissingMonthIsMadeOnDemand(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -270,10 +274,9 @@ func TestAMissingMonthIsMadeOnDemand(t *testing.T) {
 	require.Equal(t, "12", b.one(`select count(*) from pg_inherits where inhparent in ('dedup_ledger'::regclass, 'dedup_sighting'::regclass)`))
 }
 
-// The database's default must not reach us, and under another level the
-// function must refuse: its look-back would be older than its lock.
 // A month that was detached is not made again and takes no row. Nothing is wrong
 // with the records.
+// Fault card: F06.
 func TestADetachedMonthIsNoVerdict(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -285,6 +288,8 @@ func TestADetachedMonthIsNoVerdict(t *testing.T) {
 	require.NotErrorIs(t, err, ledger.ErrRejected)
 }
 
+// The database's default must not reach us, and under another level the
+// function must refuse: its look-back would be older than its lock.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -74,6 +74,7 @@ func TestALockThatIsNeverReleasedIsUnavailable(t *testing.T) {
 
 // A stop arrives while the chunk waits inside PostgreSQL: it is not cancelled,
 // and its answer is taken.
+// Fault card: F04.
 func TestARegistrationUnderWayIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -124,6 +125,7 @@ func TestALostAnswerIsHarmless(t *testing.T) {
 
 // A primary becomes a standby and then another server is the primary: the pool
 // comes back without a restart.
+// Fault card: F03.
 func TestAConnectionThatCannotWriteIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -188,6 +190,7 @@ func fromFile(file string) func() (string, error) {
 	}
 }
 
+// Fault card: F06.
 func TestMaintain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

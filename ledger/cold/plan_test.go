@@ -23,6 +23,7 @@ const registerOne = `select dedup_register_1(1::smallint, 100, array[$1], null, 
 
 // A look-back probes the months that the windows of its scopes reach, and no
 // others: counted by what PostgreSQL did, not by what it planned.
+// Fault card: F05.
 func TestTheLookBackTouchesOnlyItsMonths(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

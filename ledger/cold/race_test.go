@@ -120,6 +120,7 @@ func race(b *bundle, writers []*writer) error {
 	return errors.Join(errs...)
 }
 
+// Fault card: F05.
 func TestRacingWriters(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -184,6 +185,7 @@ func TestRacingWindows(t *testing.T) {
 
 // The negative control: without the scope lock the same race doubles keys, so
 // the test above would notice.
+// Fault card: F05.
 func TestWithoutTheScopeLockKeysDouble(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -94,6 +94,7 @@ func TestRealCluster(t *testing.T) {
 	remember(t, h, now, facts...)
 }
 
+// Fault card: F02.
 func TestRealSentinel(t *testing.T) {
 	t.Parallel()
 	host, port, _ := strings.Cut(realRedis(t).Addr(), ":")

@@ -203,6 +203,7 @@ func TestTwoTiersRedisUp(t *testing.T) {
 	require.Positive(t, stats.Remembered)
 }
 
+// Fault card: F01.
 func TestTwoTiersRedisDown(t *testing.T) {
 	t.Parallel()
 	var l *twoTiers
@@ -219,6 +220,7 @@ func TestTwoTiersRedisDown(t *testing.T) {
 	require.Positive(t, l.Stats().Failed)
 }
 
+// Fault card: F02.
 func TestTwoTiersRedisEmptied(t *testing.T) {
 	t.Parallel()
 	var l *twoTiers
@@ -231,6 +233,7 @@ func TestTwoTiersRedisEmptied(t *testing.T) {
 	require.Empty(t, l.Stats().Witnesses)
 }
 
+// Fault card: F02.
 func TestTwoTiersRedisStale(t *testing.T) {
 	t.Parallel()
 	load().Exercise(t, func(t *testing.T) ledgertest.Ledger {
@@ -354,6 +357,7 @@ func (l *trusting) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answe
 // Negative control of law 4 on real services: with facts trusted, a Redis that
 // holds facts of old rows, or other rows' facts, makes wrong verdicts, and the
 // same suite says so.
+// Fault card: F02.
 func TestNegativeControlFactTrusted(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]func() mischief{
@@ -388,6 +392,7 @@ func (l seenFlag) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer
 	return a, err
 }
 
+// Fault card: F16.
 func TestNegativeControlSeenFlag(t *testing.T) {
 	t.Parallel()
 	l, _ := openTiers(t, func(*testing.T, *cold.Ledger) memory { return memory{} })

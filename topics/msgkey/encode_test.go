@@ -57,6 +57,7 @@ func TestHashedKeyRoundTripsWithCutEscape(t *testing.T) {
 
 // TestEncodeIsInjective compares random keys over an alphabet that is rich in
 // separators and escapes: equal keys have equal fields.
+// Fault card: F08.
 func TestEncodeIsInjective(t *testing.T) {
 	t.Parallel()
 	const seed = 7

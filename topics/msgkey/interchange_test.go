@@ -85,6 +85,7 @@ func wrap(s string, width int, end string) string {
 
 // TestIdentifyingOctetsChangeTheKey changes each octet of what identifies an
 // interchange, in header and trailer alike.
+// Fault card: F23.
 func TestIdentifyingOctetsChangeTheKey(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
