@@ -40,18 +40,22 @@ func (s *session) settle(ctx context.Context) error {
 	if len(ready) == 0 {
 		return nil
 	}
+	s.at("topics looked up")
 	offsets, err := s.groupOffsets(ctx, ready)
 	if err != nil {
 		return err
 	}
+	s.at("group offsets read")
 	b, err := s.rawBounds(ctx, ready)
 	if err != nil {
 		return err
 	}
+	s.at("log bounds read")
 	ends, err := s.outputEnds(ctx, ready)
 	if err != nil {
 		return err
 	}
+	s.at("output ends read")
 	for _, p := range ready {
 		g, stable := offsets[p]
 		if !stable {
@@ -96,6 +100,7 @@ func (s *session) place(ctx context.Context, p *part, g groupOffset, b bounds, o
 		return fmt.Errorf("claiming %s/%d: %w", p.topic, p.partition, err)
 	}
 	p.claim = claim
+	s.at("partition claimed")
 	if !found {
 		return s.open(ctx, p, key, g, b, outs)
 	}
@@ -139,6 +144,7 @@ func (s *session) writePlaces(ctx context.Context, p *part, told ledger.Outputs)
 		return fmt.Errorf("writing where the outputs of %s/%d end: %w", p.topic, p.partition, err)
 	}
 	p.wrote, p.d, p.freshOuts = p.w, p.d.Max(p.w), false
+	s.at("places written")
 	return nil
 }
 
@@ -188,6 +194,7 @@ func (s *session) open(ctx context.Context, p *part, key ledger.PositionKey, g g
 		return nil
 	}
 	p.seq, p.d, p.wrote = 0, at, at
+	s.at("row made")
 	s.log.Info("new position", "topic", p.topic, "partition", p.partition, "offset", at.Offset, "epoch", at.Epoch)
 	if st.kind == openLearn {
 		s.learn(p, lesson{from: at, to: st.at, seq: st.seq, outs: outs})
@@ -218,6 +225,7 @@ func (s *session) startAt(ctx context.Context, p *part, at ledger.Position, b bo
 	default:
 		p.start(at, cloneOutputs(outs))
 		p.next = next
+		s.at("partition placed")
 		s.log.Info("partition starts", "topic", p.topic, "partition", p.partition, "offset", next.Offset, "epoch", next.Epoch)
 	}
 }

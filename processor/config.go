@@ -54,6 +54,8 @@ type Ledger struct {
 
 // Config is what a processor needs. Durations and sizes as in docs/configuration.md.
 type Config struct {
+	faultPoints // nothing, but in a program that is built to be broken
+
 	Brokers     []string
 	Group       string
 	Slot        int // of this process, where Slots is nil

@@ -51,6 +51,7 @@ func (s *session) ledgerAnswered() {
 
 // backOff waits, doubling, until ctx ends.
 func (s *session) backOff(ctx context.Context) {
+	s.at("wait begins")
 	select {
 	case <-ctx.Done():
 	case <-time.After(s.nextWait()):

@@ -9,6 +9,7 @@ import (
 
 // idle flushes W when nothing came.
 func (s *session) idle(work context.Context) error {
+	s.at("nothing came")
 	s.m.ages.idle(s.parts)
 	for _, p := range s.parts {
 		if p.phase == running {
@@ -65,7 +66,9 @@ func (s *session) flush(ctx context.Context, last bool) error {
 	if len(as) == 0 {
 		return nil
 	}
+	s.at("positions gathered")
 	err := s.cfg.Ledger.Positions.Flush(ctx, as)
+	s.at("positions answered")
 	switch {
 	case err == nil:
 		s.ledgerAnswered()

@@ -37,6 +37,7 @@ func (o observed) ParseSyncAssignment(b []byte) (map[string][]int32, error) {
 // rebalance, be nothing new assigned.
 func (c *client) onAssigned(_ context.Context, cl *kgo.Client, added map[string][]int32) {
 	cl.PauseFetchPartitions(added)
+	c.at("told of partitions")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.joined = true
@@ -61,13 +62,17 @@ func (c *client) onAssigned(_ context.Context, cl *kgo.Client, added map[string]
 // sessions would refuse each other's chunks for ever.
 func (c *client) onRevoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	if len(gone) > 0 {
+		c.at("told of a revoke")
 		c.lose(gone)
 	}
 }
 
 // onLost is the end of the membership: the next End aborts even if nothing was
 // held.
-func (c *client) onLost(_ context.Context, _ *kgo.Client, gone map[string][]int32) { c.lose(gone) }
+func (c *client) onLost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	c.at("told of a loss")
+	c.lose(gone)
+}
 
 func (c *client) lose(gone map[string][]int32) {
 	c.mu.Lock()

@@ -63,6 +63,7 @@ func (n *narrowing) forget(p *part) {
 func (s *session) isolate(ctx context.Context, b *batch, cause error) error {
 	if len(b.items) > 1 {
 		s.narrow.failed(b)
+		s.at("batch halved")
 		s.log.Info("an output refused a record of the batch; it is halved", "records", len(b.items), "error", cause)
 		return nil
 	}
@@ -70,13 +71,16 @@ func (s *session) isolate(ctx context.Context, b *batch, cause error) error {
 	r := s.rejected[it.reg.Origin]
 	switch {
 	case it.verdict != ledger.Invalid:
+		s.at("refusal to be recorded")
 		if err := s.cfg.Ledger.Registrar.Reject(ctx, it.part.claim, it.reg, reasonOutputRejected); err != nil {
 			s.afterFailure(ctx, "closing the row of a refused record", err)
 			return fatalOnly(err)
 		}
+		s.at("refusal recorded")
 		s.forgetFact(b, it)
 		r = rejection{reason: reasonOutputRejected}
 	case !r.reference:
+		s.at("reference chosen")
 		r = rejection{reason: it.reason, reference: true}
 	default:
 		// Only its topic's settings can mend that. The partition waits, the

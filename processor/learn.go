@@ -120,6 +120,7 @@ func (w *learner) inTurn(ctx context.Context, places chan struct{}) lessonEnd {
 }
 
 func (w *learner) run(ctx context.Context) lessonEnd {
+	w.at("lesson begins")
 	end := lessonEnd{place: w.p.place, claim: w.p.claim}
 	outs, err := w.read(ctx)
 	if err != nil {
@@ -138,6 +139,7 @@ func (w *learner) read(ctx context.Context) (ledger.Outputs, error) {
 	if err := w.askEpochs(ctx); err != nil {
 		return nil, err
 	}
+	w.at("epochs asked")
 	r, err := w.s.proc.openReader(ctx, w.s.kafka.adm, w.l.outs, w.places, w.keep)
 	if err != nil {
 		return nil, err
@@ -152,6 +154,7 @@ func (w *learner) read(ctx context.Context) (ledger.Outputs, error) {
 		if !ok {
 			break
 		}
+		w.at("output read back")
 		if err := w.take(ctx, t, r); err != nil {
 			return nil, err
 		}
@@ -204,12 +207,14 @@ func (w *learner) ends(r *outputReader) ledger.Outputs {
 
 // hand writes a lesson.
 func (w *learner) hand(ctx context.Context, to ledger.Position, seq int64, outs ledger.Outputs) error {
+	w.at("lesson laid out")
 	newSeq, d, err := w.s.cfg.Ledger.Positions.Learn(ctx, &ledger.Lesson{
 		Partition: w.p.id, Claim: w.p.claim, Learned: w.batch, To: to, Seq: seq, Outputs: outs,
 	})
 	if err != nil {
 		return fmt.Errorf("learning: %w", err)
 	}
+	w.at("lesson answered")
 	w.count += int64(len(w.batch))
 	w.s.m.learned(w.p.topic, len(w.batch))
 	if !w.l.verify {
@@ -286,6 +291,7 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 		return
 	}
 	p.stopLearning = nil
+	s.at("lesson brought")
 	switch {
 	case errors.Is(e.err, errOutputsGone):
 		s.hold(p, heldOutputsGone, e.err.Error())

@@ -32,10 +32,12 @@ func (p *Processor) leaveGroup(ctx context.Context, c *client, i int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, leaveTimeout, errors.New("no answer within "+leaveTimeout.String()))
 	defer cancel()
 	id := p.transactionalID(i)
+	p.at("group to be left")
 	if err := c.leave(ctx, p.cfg.Group, id); err != nil {
 		p.cfg.Log.Warn("leaving the group failed: the partitions move after the session timeout", "session", i, "instance", id, "error", err)
 		return
 	}
+	p.at("group left")
 	p.cfg.Log.Info("left the group", "session", i, "instance", id)
 }
 

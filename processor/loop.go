@@ -63,12 +63,16 @@ func (s *session) run(stop, work context.Context) error {
 			return err
 		}
 	}
-	return s.flush(work, true)
+	s.at("stop begins")
+	err := s.flush(work, true)
+	s.at("stop done")
+	return err
 }
 
 // turn is one round of the loop.
 func (s *session) turn(stop, work context.Context) error {
 	s.state.moved()
+	s.at("turn begins")
 	if err := s.takeEvents(work); err != nil {
 		return err
 	}
@@ -94,10 +98,13 @@ func (s *session) takeEvents(work context.Context) error {
 	events, dirty, joined := s.kafka.take()
 	if dirty {
 		s.m.rebalanced()
+		s.at("revoke seen")
 		s.flushQuietly(work, events)
+		s.at("revoke flushed")
 		if err := s.kafka.clearRevoked(); err != nil {
 			return err
 		}
+		s.at("revoke cleared")
 		s.resync("rebalance")
 	}
 	for _, e := range events {
@@ -155,6 +162,7 @@ func (s *session) resync(why string) {
 		}
 	}
 	s.kafka.pause(ps)
+	s.at("position in doubt")
 	if len(ps) > 0 {
 		s.log.Debug("positions are read anew", "why", why, "partitions", len(ps))
 	}
@@ -185,6 +193,7 @@ func (s *session) poll(stop context.Context) (*batch, error) {
 		s.admit(b, r)
 	}
 	if len(b.items) > 0 {
+		s.at("batch polled")
 		s.m.stage("poll", time.Since(began))
 		s.m.ages.inHand(b)
 	}
@@ -256,6 +265,7 @@ func (s *session) process(stop, work context.Context, b *batch) error {
 	b.registered = time.Now()
 	s.m.stage("register", b.registered.Sub(began))
 	s.ledgerAnswered()
+	s.at("batch registered")
 	return s.commit(work, b)
 }
 
@@ -271,6 +281,7 @@ func (s *session) commit(work context.Context, b *batch) error {
 		return fatalOnly(err)
 	}
 	marks := s.marks(b)
+	s.at("outputs built")
 	o, dataErr, err := s.kafka.transact(outs, marks)
 	b.committed = time.Now()
 	s.m.stage("commit", b.committed.Sub(b.registered))
@@ -278,7 +289,9 @@ func (s *session) commit(work context.Context, b *batch) error {
 	switch {
 	case o == committed:
 		s.failures = 0
+		s.at("commit known")
 		s.confirm(b, outs)
+		s.at("batch confirmed")
 		return nil
 	case o == broken:
 		return err
@@ -352,6 +365,7 @@ func (s *session) confirm(b *batch, outs []*kgo.Record) {
 	s.state.committed()
 	s.log.Debug("batch committed", "records", len(b.items), "partitions", len(ends),
 		"register", b.registered.Sub(b.polled), "commit", b.committed.Sub(b.registered))
+	s.at("position moved")
 	s.cfg.Ledger.Memory.Confirm(ledger.FactsOf(b.regs, b.results), b.clock)
 }
 

@@ -181,6 +181,7 @@ func within(ts []time.Time, since time.Time) []time.Time {
 // life is one session from its client's opening to its closing. opened tells a
 // session that failed from a broker that cannot be reached.
 func (p *Processor) life(stop, work context.Context, i int) (opened bool, err error) {
+	p.at("session begins")
 	limit, err := p.outputLimit(stop)
 	if err != nil {
 		return false, err

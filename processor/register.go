@@ -34,12 +34,14 @@ func (s *session) registerChunk(ctx context.Context, b *batch, from, to int) err
 	items := b.items[from:to]
 	c, parts := b.chunk(from, to)
 	began := time.Now()
+	s.at("chunk laid out")
 	a, err := s.cfg.Ledger.Registrar.Register(ctx, c)
 	switch {
 	case err == nil:
 	case !errors.Is(err, ledger.ErrRejected):
 		return err
 	case len(items) > 1:
+		s.at("chunk halved")
 		half := from + len(items)/2
 		if err := s.registerChunk(ctx, b, from, half); err != nil {
 			return err
@@ -47,12 +49,14 @@ func (s *session) registerChunk(ctx context.Context, b *batch, from, to int) err
 		return s.registerChunk(ctx, b, half, to)
 	case len(items[0].reg.Keys) > 0 || items[0].reg.SourceService != "":
 		s.log.Warn("the ledger rejected a record; it goes to dead-letter", "place", s.placeOf(&items[0]), "error", err)
+		s.at("record rejected")
 		reg := items[0].reg
 		reg.Keys, reg.Reason, reg.SourceService = nil, reasonLedgerRejected, ""
 		return s.registerChunk(ctx, b, from, to)
 	default:
 		return err
 	}
+	s.at("chunk answered")
 	if b.clock.Local.IsZero() {
 		b.clock = ledger.Clock{Postgres: a.Now, Local: began}
 	}

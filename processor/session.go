@@ -20,6 +20,7 @@ import (
 // client is the session's Kafka client with what its callbacks left for the
 // session's goroutine. This file alone calls kgo.
 type client struct {
+	faultPoints
 	gts     *kgo.GroupTransactSession
 	adm     *kadm.Client
 	deliver time.Duration // within which the outputs of a batch are produced, or not at all
@@ -45,18 +46,20 @@ type event struct {
 // timeout (UNSTABLE_OFFSET_COMMIT keeps its records away, so it never produces,
 // so it never fences).
 func (p *Processor) openClient(ctx context.Context, i int, maxBatch int32) (*client, error) {
-	c := &client{deliver: p.cfg.Transaction}
+	c := &client{faultPoints: p.cfg.faultPoints, deliver: p.cfg.Transaction}
 	gts, err := kgo.NewGroupTransactSession(p.clientOptions(i, maxBatch, c)...)
 	if err != nil {
 		return nil, fmt.Errorf("opening client session %d: %w", i, err)
 	}
 	c.gts, c.adm = gts, kadm.NewClient(gts.Client())
+	p.at("client made")
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Transaction, errors.New("fencing the predecessor timed out"))
 	defer cancel()
 	if _, _, err := gts.Client().ProducerID(ctx); err != nil {
 		gts.CloseAllowingRebalance()
 		return nil, fmt.Errorf("fencing transactional id %s: %w", p.transactionalID(i), err)
 	}
+	p.at("predecessor fenced")
 	return c, nil
 }
 
@@ -157,6 +160,7 @@ func (c *client) seek(parts []*part) {
 		resume[p.topic] = append(resume[p.topic], p.partition)
 	}
 	c.gts.Client().SetOffsets(set)
+	c.at("offsets sought")
 	c.gts.Client().ResumeFetchPartitions(resume)
 }
 
@@ -239,6 +243,7 @@ func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, 
 	if err := c.gts.Begin(); err != nil {
 		return broken, nil, fmt.Errorf("beginning a transaction: %w", err)
 	}
+	c.at("transaction begun")
 	bg := context.Background() // a transaction is never left half ended
 	// Not the client's delivery timeout: that counts from the record's own time,
 	// and an output keeps the time of its raw record. What had waited longer
@@ -249,16 +254,19 @@ func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, 
 	var refused refusals
 	for _, r := range outs {
 		c.gts.Produce(within, r, refused.promise(first.Promise()))
+		c.at("output handed over")
 	}
 	if err := c.gts.Client().Flush(bg); err != nil {
 		return broken, nil, fmt.Errorf("flushing outputs: %w", err)
 	}
 	produced := first.Err()
+	c.at("outputs produced")
 	ctx := kgo.PreTxnCommitFnContext(bg, func(req *kmsg.TxnOffsetCommitRequest) error {
 		stamp(req, marks)
 		return nil
 	})
 	ok, err := c.gts.End(ctx, produced == nil)
+	c.at("transaction ended")
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		// A raw topic's offset was refused, and then the transaction aborted. The
