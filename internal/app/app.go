@@ -167,7 +167,7 @@ func (a *app) openCold(ctx context.Context) error {
 			URL: c.URL.Reveal(), Password: passwordOf(c.Password), Files: a.postgresFiles,
 			MaxConns: int32(c.Pool.Max), Lifetime: c.Pool.Lifetime, ConnectTimeout: c.Pool.ConnectTimeout, //nolint:gosec // bounded by the configuration
 			TCPUserTimeout: c.Pool.TCPUserTimeout, LockTimeout: c.LockTimeout, StatementTimeout: c.StatementTimeout,
-			NoStatementCache: !c.StatementCache, KeepPerKey: a.Config.Sightings.KeepPerKey,
+			NoStatementCache: !c.StatementCache, KeepPerKey: a.Config.Sightings.KeepPerKey, RequireSyncStandby: c.RequireSyncStandby,
 			ApplicationName: a.firstName(), Logger: a.Log,
 		})
 		a.cold = l

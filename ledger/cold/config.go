@@ -32,6 +32,9 @@ type Config struct {
 	// isolation level is refused, the others are not noticed.
 	NoStatementCache bool
 
+	// RequireSyncStandby refuses to open a ledger whose commits wait for no standby.
+	RequireSyncStandby bool
+
 	ApplicationName string // "dedup"
 	KeepPerKey      int    // repeats kept one by one, later ones are only counted; 100
 	Logger          *slog.Logger

@@ -100,7 +100,14 @@ func (l *Ledger) Check(ctx context.Context) error {
 	if err != nil && sqlstate(err) != codeNotPermitted { // the rights are told in full
 		return atStart("checking the schema", err)
 	}
-	return l.checkRights(ctx)
+	if err := l.checkRights(ctx); err != nil || !l.config.RequireSyncStandby {
+		return err
+	}
+	s, err := askStandby(ctx, l.pool)
+	if err != nil {
+		return atStart("looking for a synchronous standby", err)
+	}
+	return s.judge()
 }
 
 func poolConfig(c Config) (*pgxpool.Config, error) {

@@ -133,6 +133,8 @@ type Postgres struct {
 	StatementCache   bool // false behind PgBouncer in transaction mode
 	LockTimeout      time.Duration
 	StatementTimeout time.Duration // above LockTimeout
+
+	RequireSyncStandby bool // no start without a synchronous standby
 }
 
 // Pool bounds the connections of a process.

@@ -145,7 +145,7 @@ func (c *Config) postgresKeys() []key {
 		flag("postgres.statement_cache", &p.StatementCache, "true"),
 		duration("postgres.lock_timeout", &p.LockTimeout, "5s", 10*time.Millisecond, 5*time.Minute),
 		duration("postgres.statement_timeout", &p.StatementTimeout, "15s", 100*time.Millisecond, time.Hour),
-		later(setting.Scalar, "postgres.require_sync_standby", "false"),
+		flag("postgres.require_sync_standby", &p.RequireSyncStandby, "false"),
 	}
 }
 

@@ -92,7 +92,7 @@ func meanings() map[string]string {
 		"postgres.statement_cache":       "`false` behind PgBouncer in transaction mode",
 		"postgres.lock_timeout":          "waiting for a ledger scope; then it is tried again. Below `postgres.statement_timeout`",
 		"postgres.statement_timeout":     "then the statement is tried again",
-		"postgres.require_sync_standby":  "`true`: no start without a synchronous standby",
+		"postgres.require_sync_standby":  "`true`: no start unless commits wait for a standby, and one is attached: it is waited for. `dedup_app` must be a member of `pg_read_all_stats` to see that ([operations](operations.md#synchronous-standby))",
 
 		"months.ahead":              "month partitions made ahead",
 		"months.keep":               "months that must stay online, checked against the longest window. Nothing is dropped yet ([tables](tables.md#purges))",
