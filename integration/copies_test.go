@@ -27,16 +27,16 @@ func copies(id string, n int) (messages []message) {
 // do not.
 func (b *bundle) full(t *testing.T, status string) (with, without int) {
 	t.Helper()
-	for _, out := range b.observeOnly(t).outputs {
-		if out.status() != status {
+	for _, out := range b.observeOnly(t).Outputs {
+		if out.Status() != status {
 			continue
 		}
-		if header(out.record, "dedup-payload") == "omitted" {
-			require.Nil(t, out.record.Value)
+		if header(out.Record, "dedup-payload") == "omitted" {
+			require.Nil(t, out.Record.Value)
 			without++
 			continue
 		}
-		require.NotEmpty(t, out.record.Value)
+		require.NotEmpty(t, out.Record.Value)
 		with++
 	}
 	return with, without

@@ -30,7 +30,7 @@ func TestOpenTransactionWhileAnOffsetIsForeign(t *testing.T) {
 	f.awaitReason(t, `"waiting":["`+b.raw[0]+`/0"]`)
 	now, err := b.positionsNow(t.Context())
 	require.NoError(t, err)
-	at := place{topic: b.raw[0]}
+	at := place{Topic: b.raw[0]}
 	require.Equal(t, before[at], now[at], "the position of the partition that waits")
 	end(kgo.TryAbort)
 	f.awaitReady(t)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"dedupledger/integration/laws"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -82,9 +84,9 @@ func (b *bundle) deleteRecords(t *testing.T, topic string, partition int32, befo
 
 // positionsNow are the rows of dedup_position.
 func (b *bundle) positionsNow(ctx context.Context) (map[place]position, error) {
-	o := &observation{positions: map[place]position{}}
+	o := laws.NewObservation()
 	err := b.observePositions(ctx, o)
-	return o.positions, err
+	return o.Positions, err
 }
 
 // awaitHandled waits until what was sent last to each raw partition has its
@@ -94,9 +96,9 @@ func (b *bundle) awaitHandled(t *testing.T) {
 	t.Helper()
 	last := map[place]place{}
 	for _, s := range b.books() {
-		at := place{topic: s.topic, partition: s.partition}
-		if p, ok := last[at]; !ok || p.offset < s.offset {
-			last[at] = s.place
+		at := place{Topic: s.Place.Topic, Partition: s.Place.Partition}
+		if p, ok := last[at]; !ok || p.Offset < s.Place.Offset {
+			last[at] = s.Place
 		}
 	}
 	k := b.track(t)
@@ -117,7 +119,7 @@ func (b *bundle) checkHandled(t *testing.T) {
 	b.awaitHandled(t)
 	o, err := b.observe(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, o.judge())
+	require.NoError(t, o.Judge())
 }
 
 // in puts messages into a partition.

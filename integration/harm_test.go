@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"dedupledger/integration/laws"
+
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -71,7 +73,7 @@ func TestCheckerOnRealTopics(t *testing.T) {
 	b.check(t)
 	f.term(t)
 
-	records, err := readCommitted(t.Context(), b.brokers, b.admin, b.clean...)
+	records, err := laws.ReadCommitted(t.Context(), b.brokers, b.admin, b.clean...)
 	require.NoError(t, err)
 	require.Len(t, records, 3)
 	r := records[1]
@@ -79,6 +81,6 @@ func TestCheckerOnRealTopics(t *testing.T) {
 	require.NoError(t, b.client.ProduceSync(context.WithoutCancel(t.Context()), forged).FirstErr())
 	o, err := b.observe(t.Context())
 	require.NoError(t, err)
-	require.ErrorContains(t, o.judge(), "law 1")
-	require.ErrorContains(t, o.judge(), "law 2")
+	require.ErrorContains(t, o.Judge(), "law 1")
+	require.ErrorContains(t, o.Judge(), "law 2")
 }

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/integration/laws"
 	"dedupledger/internal/devservices"
 	"dedupledger/topics/acl"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,8 +31,8 @@ func (b *bundle) forget(partition int32, from int) (forgotten []place) {
 	defer b.mu.Unlock()
 	kept := b.sent[:from:from]
 	for _, s := range b.sent[from:] {
-		if s.partition == partition {
-			forgotten = append(forgotten, s.place)
+		if s.Place.Partition == partition {
+			forgotten = append(forgotten, s.Place)
 			continue
 		}
 		kept = append(kept, s)
@@ -46,7 +46,7 @@ func (b *bundle) forget(partition int32, from int) (forgotten []place) {
 func (b *bundle) judgeOutputs(t *testing.T) {
 	t.Helper()
 	o := b.observeOnly(t)
-	faults := slices.Concat(lawOne(o), lawTwo(o), nothingLost(o), verdicts(o), orderKept(o), untouched(o), hoursClose(o))
+	faults := slices.Concat(laws.LawOne(o), laws.LawTwo(o), laws.NothingLost(o), laws.Verdicts(o), laws.OrderKept(o), laws.Untouched(o), laws.HoursClose(o))
 	require.Empty(t, faults)
 }
 
@@ -59,16 +59,14 @@ func (b *bundle) observeOnly(t *testing.T) *observation {
 
 // observation is observe without the books' comparison with raw.
 func (b *bundle) observation(ctx context.Context) (*observation, error) {
-	o := &observation{
-		sent: map[place]*sent{}, epochs: map[place]int32{}, topicIDs: map[string]uuid.UUID{}, cleanOf: map[string]string{},
-		hours: map[account]tally{}, positions: map[place]position{}, taken: time.Now(),
-	}
+	o := laws.NewObservation()
+	o.Taken = time.Now()
 	for i, name := range b.raw {
-		o.cleanOf[name] = b.clean[i]
+		o.CleanOf[name] = b.clean[i]
 	}
 	books := b.books()
 	for i := range books {
-		o.sent[books[i].place] = &books[i]
+		o.Sent[books[i].Place] = &books[i]
 	}
 	for _, step := range []func(context.Context, *observation) error{b.observeOutputs, b.observeHours, b.observePositions} {
 		if err := step(ctx, o); err != nil {
@@ -172,7 +170,7 @@ func (b *bundle) awaitHandledOf(t *testing.T, partition int32) {
 	defer k.client.Close()
 	k.await(t, func() (missing int, ok bool) {
 		for _, s := range b.books() {
-			if s.partition == partition && k.seen[s.place] == 0 {
+			if s.Place.Partition == partition && k.seen[s.Place] == 0 {
 				missing++
 			}
 		}
@@ -183,7 +181,7 @@ func (b *bundle) awaitHandledOf(t *testing.T, partition int32) {
 // nothingCameOf requires that none of the records has an output.
 func (b *bundle) nothingCameOf(t *testing.T, raw []place) {
 	t.Helper()
-	for _, out := range b.observeOnly(t).outputs {
-		require.False(t, slices.Contains(raw, out.origin), "%s of %s, which is held", out, out.origin)
+	for _, out := range b.observeOnly(t).Outputs {
+		require.False(t, slices.Contains(raw, out.Origin), "%s of %s, which is held", out, out.Origin)
 	}
 }

@@ -53,7 +53,7 @@ func TestScopeFromAndHeaderNames(t *testing.T) {
 	b.awaitOutputs(t)
 	b.judgeUnordered(t)
 	require.Equal(t, map[string]int{"NEW": 2, "SEEN": 3, "INVALID": 4}, b.statuses(t))
-	require.EqualValues(t, 0, b.outputOf(t, 2).record.Partition, "no key: raw partition 2 of 2")
+	require.EqualValues(t, 0, b.outputOf(t, 2).Record.Partition, "no key: raw partition 2 of 2")
 	require.Equal(t, "gw-7", ask[string](t, b, `select distinct source_service from dedup_ledger`))
 	f.term(t)
 

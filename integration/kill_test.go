@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/integration/laws"
+
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -99,7 +101,7 @@ func (k *tracker) follow(t *testing.T, within time.Duration) {
 	defer cancel()
 	for ctx.Err() == nil {
 		k.client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
-			if p, err := parsePlace(header(r, "dedup-origin")); err == nil {
+			if p, err := laws.ParsePlace(header(r, "dedup-origin")); err == nil {
 				k.seen[p]++
 			}
 		})

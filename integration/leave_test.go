@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/integration/laws"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -163,7 +165,7 @@ func TestRollingRestart(t *testing.T) {
 	b.produce(t, b.markers("last")...)
 	b.check(t)
 	for at, longest := range m.pauses(t, b.books(), began, ended) {
-		t.Logf("rolling restart: longest wait of a record of %s/%d: %s", at.topic, at.partition, longest.Round(time.Millisecond))
+		t.Logf("rolling restart: longest wait of a record of %s/%d: %s", at.Topic, at.Partition, longest.Round(time.Millisecond))
 	}
 	for _, f := range fs {
 		f.term(t)
@@ -190,7 +192,7 @@ func (b *bundle) measure(t *testing.T) *meter {
 			fetches := k.client.PollFetches(ctx)
 			now := time.Now()
 			for _, r := range fetches.Records() {
-				if p, err := parsePlace(header(r, "dedup-origin")); err == nil {
+				if p, err := laws.ParsePlace(header(r, "dedup-origin")); err == nil {
 					m.seen[p] = now
 				}
 			}
@@ -211,12 +213,12 @@ func (m *meter) pauses(t *testing.T, books []sent, began, ended time.Time) map[p
 	<-m.done
 	longest := map[place]time.Duration{}
 	for _, s := range books {
-		seen := m.seen[s.place]
-		if seen.Before(began) || s.at.After(ended) {
+		seen := m.seen[s.Place]
+		if seen.Before(began) || s.At.After(ended) {
 			continue
 		}
-		at := place{topic: s.topic, partition: s.partition}
-		longest[at] = max(longest[at], seen.Sub(s.at))
+		at := place{Topic: s.Place.Topic, Partition: s.Place.Partition}
+		longest[at] = max(longest[at], seen.Sub(s.At))
 	}
 	return longest
 }

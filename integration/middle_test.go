@@ -104,7 +104,7 @@ func frozenAndReplaced(t *testing.T, k *stopper) {
 	close(s.free)
 	b.produce(t, short("after"))
 	b.checkHandled(t)
-	require.Equal(t, "NEW", b.outputOf(t, 4).status(), "the copy after the window")
+	require.Equal(t, "NEW", b.outputOf(t, 4).Status(), "the copy after the window")
 	f.term(t)
 	g.term(t)
 	b.checkStopped(t)

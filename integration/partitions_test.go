@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"dedupledger/integration/laws"
+
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 )
@@ -117,15 +119,15 @@ func TestPartitionsGrowRawFirst(t *testing.T) {
 func (b *bundle) goneByKey(t *testing.T, from int32) {
 	t.Helper()
 	of := map[string]int32{}
-	for _, out := range b.observeOnly(t).outputs {
-		if out.kind != clean || out.origin.partition < from {
+	for _, out := range b.observeOnly(t).Outputs {
+		if out.Kind != laws.Clean || out.Origin.Partition < from {
 			continue
 		}
-		key := string(out.record.Key)
+		key := string(out.Record.Key)
 		if at, known := of[key]; known {
-			require.Equal(t, at, out.record.Partition, "%s in %s", out.origin, out)
+			require.Equal(t, at, out.Record.Partition, "%s in %s", out.Origin, out)
 		}
-		of[key] = out.record.Partition
+		of[key] = out.Record.Partition
 	}
 	require.NotEmpty(t, of)
 }
@@ -136,11 +138,11 @@ func (b *bundle) inTheirPartitions(t *testing.T, from int) {
 	t.Helper()
 	late := map[place]bool{}
 	for _, s := range b.books()[from:] {
-		late[s.place] = true
+		late[s.Place] = true
 	}
-	for _, out := range b.observeOnly(t).outputs {
-		if out.kind == clean && late[out.origin] {
-			require.Equal(t, out.origin.partition, out.record.Partition, "%s in %s", out.origin, out)
+	for _, out := range b.observeOnly(t).Outputs {
+		if out.Kind == laws.Clean && late[out.Origin] {
+			require.Equal(t, out.Origin.Partition, out.Record.Partition, "%s in %s", out.Origin, out)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/integration/laws"
 	"dedupledger/internal/devservices"
 
 	"github.com/stretchr/testify/require"
@@ -242,7 +243,7 @@ func TestLiar(t *testing.T) {
 	require.ErrorIs(t, c.EndTransaction(ctx, kgo.TryCommit), kerr.UnknownServerError)
 	require.Equal(t, "lied-to", p.awaitLie(t))
 
-	records, err := readCommitted(ctx, []string{p.addr()}, adm, "out")
+	records, err := laws.ReadCommitted(ctx, []string{p.addr()}, adm, "out")
 	require.NoError(t, err)
 	require.Len(t, records, 1)
 }

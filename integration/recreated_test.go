@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"dedupledger/integration/laws"
+
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
@@ -75,7 +77,7 @@ func (b *bundle) awaitOutputCount(t *testing.T, n int) {
 	t.Helper()
 	last := 0
 	until(t, fmt.Sprintf("%d outputs", n), func(ctx context.Context) (bool, error) {
-		records, err := readCommitted(ctx, b.brokers, b.admin, b.outputs()...)
+		records, err := laws.ReadCommitted(ctx, b.brokers, b.admin, b.outputs()...)
 		last = len(records)
 		return last >= n, err
 	})
@@ -85,7 +87,7 @@ func (b *bundle) awaitOutputCount(t *testing.T, n int) {
 // outputIDs are the dedup-ids in clean.
 func (b *bundle) outputIDs(t *testing.T) (ids []string) {
 	t.Helper()
-	records, err := readCommitted(t.Context(), b.brokers, b.admin, b.clean...)
+	records, err := laws.ReadCommitted(t.Context(), b.brokers, b.admin, b.clean...)
 	require.NoError(t, err)
 	for _, r := range records {
 		ids = append(ids, header(r, "dedup-id"))
@@ -96,7 +98,7 @@ func (b *bundle) outputIDs(t *testing.T) (ids []string) {
 // tallies are the outputs by status.
 func (b *bundle) tallies(t *testing.T) map[string]int {
 	t.Helper()
-	records, err := readCommitted(t.Context(), b.brokers, b.admin, b.outputs()...)
+	records, err := laws.ReadCommitted(t.Context(), b.brokers, b.admin, b.outputs()...)
 	require.NoError(t, err)
 	n := map[string]int{}
 	for _, r := range records {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/integration/laws"
 	"dedupledger/internal/devservices"
 
 	"github.com/jackc/pgx/v5"
@@ -174,8 +175,8 @@ func TestRowDeletedWhileItsFactLives(t *testing.T) {
 
 	o, err := b.observe(t.Context())
 	require.NoError(t, err)
-	require.Len(t, lawTwo(o), 1, "the harm is seen by the checker: Postgres forgot, so one key is in clean twice")
-	for _, law := range []func(*observation) []error{lawOne, nothingLost, verdicts, repeats, orderKept, untouched, ourHeaders, hoursClose} {
+	require.Len(t, laws.LawTwo(o), 1, "the harm is seen by the checker: Postgres forgot, so one key is in clean twice")
+	for _, law := range []func(*observation) []error{laws.LawOne, laws.NothingLost, laws.Verdicts, laws.Repeats, laws.OrderKept, laws.Untouched, laws.OurHeaders, laws.HoursClose} {
 		require.Empty(t, law(o))
 	}
 	require.Equal(t, map[string]int{"NEW": 3, "SEEN": 1}, b.statuses(t))
@@ -184,7 +185,7 @@ func TestRowDeletedWhileItsFactLives(t *testing.T) {
 	b.awaitSQL(t, `select witness_kafka = 1 and witness_api = 0 and witness_last_at is not null and witness_last like 'kafka:%/0/%' from dedup_meta`)
 	log, err := os.ReadFile(f.log)
 	require.NoError(t, err)
-	require.NotContains(t, string(log), ediSender, "a key is the partner's data")
+	require.NotContains(t, string(log), laws.EDISender, "a key is the partner's data")
 	f.term(t)
 }
 

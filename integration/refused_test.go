@@ -44,7 +44,7 @@ func TestTooLargeAndLarge(t *testing.T) {
 		sized("after", []byte("x"), ""))
 	b.check(t)
 	for _, n := range []int{1, 3} {
-		require.Equal(t, "reference", header(b.outputOf(t, n).record, "dedup-payload"))
+		require.Equal(t, "reference", header(b.outputOf(t, n).Record, "dedup-payload"))
 	}
 	require.Equal(t, map[string]int{"NEW": 4, "SEEN": 1, "INVALID": 2}, b.statuses(t))
 	f.term(t)
@@ -159,8 +159,8 @@ func TestEveryOutputRefuses(t *testing.T) {
 	b.check(t)
 	require.Equal(t, map[string]int{"NEW": 3, "SEEN": 1, "INVALID": 5}, b.statuses(t))
 	out := b.outputOf(t, 1)
-	require.Equal(t, "reference", header(out.record, "dedup-payload"))
-	require.WithinDuration(t, time.Now(), out.record.Timestamp, 5*time.Minute)
+	require.Equal(t, "reference", header(out.Record, "dedup-payload"))
+	require.WithinDuration(t, time.Now(), out.Record.Timestamp, 5*time.Minute)
 	f.term(t)
 	b.checkStopped(t)
 }

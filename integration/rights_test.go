@@ -175,10 +175,10 @@ func TestRightTakenAwayAndGranted(t *testing.T) {
 			var waiting []place
 			k := b.track(t)
 			for _, s := range b.books()[already:] {
-				if c.waits(s.Topic, s.partition) {
-					waiting = append(waiting, s.place)
+				if c.waits(s.Topic, s.Place.Partition) {
+					waiting = append(waiting, s.Place)
 				} else {
-					k.awaitPlace(t, s.place)
+					k.awaitPlace(t, s.Place)
 				}
 			}
 			for topic, raw := range b.raw {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/integration/laws"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -129,8 +131,8 @@ func (b *bundle) statuses(t *testing.T) map[string]int {
 	o, err := b.observe(t.Context())
 	require.NoError(t, err)
 	n := map[string]int{}
-	for _, out := range o.outputs {
-		n[out.status()]++
+	for _, out := range o.Outputs {
+		n[out.Status()]++
 	}
 	return n
 }
@@ -140,9 +142,9 @@ func (b *bundle) outputOf(t *testing.T, n int) *output {
 	t.Helper()
 	o, err := b.observe(t.Context())
 	require.NoError(t, err)
-	at := b.books()[n].place
-	for _, out := range o.outputs {
-		if out.origin == at {
+	at := b.books()[n].Place
+	for _, out := range o.Outputs {
+		if out.Origin == at {
 			return out
 		}
 	}
@@ -206,7 +208,7 @@ func (b *bundle) judgeUnordered(t *testing.T) {
 	t.Helper()
 	o, err := b.observe(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, slices.Concat(lawOne(o), lawTwo(o), nothingLost(o), verdicts(o), repeats(o), untouched(o), ourHeaders(o), hoursClose(o)))
+	require.Empty(t, slices.Concat(laws.LawOne(o), laws.LawTwo(o), laws.NothingLost(o), laws.Verdicts(o), laws.Repeats(o), laws.Untouched(o), laws.OurHeaders(o), laws.HoursClose(o)))
 }
 
 // text is the whole log.

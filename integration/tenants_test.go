@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"dedupledger/integration/laws"
 	"dedupledger/internal/devservices"
 	"dedupledger/topics/acl"
 
@@ -35,13 +36,13 @@ func (b *bundle) byTenant(t *testing.T, tenants ...string) (env []string) {
 func (b *bundle) ofTheirTenants(t *testing.T) {
 	t.Helper()
 	o := b.observeOnly(t)
-	for _, out := range o.outputs {
-		tenant, _, _ := strings.Cut(o.sent[out.origin].account(), ":")
+	for _, out := range o.Outputs {
+		tenant, _, _ := strings.Cut(o.Sent[out.Origin].Account(), ":")
 		if tenant == "?" {
 			tenant = "unknown"
 		}
-		if out.kind != clean {
-			require.True(t, strings.HasSuffix(out.record.Topic, "."+tenant), "%s of tenant %s in %s", out.origin, tenant, out)
+		if out.Kind != laws.Clean {
+			require.True(t, strings.HasSuffix(out.Record.Topic, "."+tenant), "%s of tenant %s in %s", out.Origin, tenant, out)
 		}
 	}
 }

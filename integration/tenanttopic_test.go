@@ -43,7 +43,7 @@ func TestTenantFromTopic(t *testing.T) {
 	said := f.awaitHeld(t, b.raw[loose]+"/0", "topics")
 	require.Contains(t, said, "does not match topics.tenant_from_topic")
 	require.Contains(t, said, b.raw[loose])
-	b.nothingCameOf(t, []place{b.books()[flows].place})
+	b.nothingCameOf(t, []place{b.books()[flows].Place})
 	require.Equal(t, map[string]int{"NEW": 2, "SEEN": 1, "DRIFT": 1, "INVALID": 5}, b.statuses(t))
 	f.term(t)
 

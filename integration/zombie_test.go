@@ -48,7 +48,7 @@ func TestZombieBehindItsPoll(t *testing.T) {
 	answer := gate.let(t)
 	b.produce(t, m)
 	b.checkHandled(t)
-	require.Equal(t, "NEW", b.outputOf(t, 3).status(), "the copy after the window")
+	require.Equal(t, "NEW", b.outputOf(t, 3).Status(), "the copy after the window")
 	require.Contains(t, answer, "DL002", "the answer to the registration that came late")
 
 	f.thaw(t)

@@ -1,0 +1,163 @@
+package laws
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// The checker is checked: a made-up observation that keeps the laws passes, and
+// each way of breaking it is found.
+
+const (
+	controlRaw   = "raw-ingest.x"
+	controlClean = "clean.x"
+)
+
+// lawful is an observation of three copies and one broken message: NEW, SEEN,
+// DRIFT, INVALID.
+func lawful() *Observation {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	o := &Observation{
+		Sent: map[Place]*Sent{}, Epochs: map[Place]int32{}, TopicIDs: map[string]uuid.UUID{controlRaw: {1}},
+		CleanOf: map[string]string{controlRaw: controlClean}, Hours: map[Account]Tally{}, Positions: map[Place]Position{},
+		Stopped: true, Taken: now,
+	}
+	messages := []Message{Order("acme:edifact", "1", 5), Order("acme:edifact", "1", 5), Order("acme:edifact", "1", 6), CutOrder("acme:edifact", "2")}
+	statuses := []string{"NEW", "SEEN", "DRIFT", "INVALID"}
+	kinds := []Kind{Clean, Duplicates, Duplicates, DeadLetter}
+	for i, m := range messages {
+		m.Headers = []kgo.RecordHeader{{Key: "a", Value: []byte("1")}, {Key: "a"}, {Key: "Dedup-Id", Value: []byte("forged")}}
+		p := Place{controlRaw, 0, int64(i)}
+		o.Sent[p] = &Sent{p, m, now, now}
+		o.Outputs = append(o.Outputs, o.lawfulOutput(o.Sent[p], kinds[i], statuses[i]))
+		o.Hours[Account{"acme:edifact", statuses[i]}] = Tally{1, int64(len(m.Value))}
+	}
+	o.Positions[Place{Topic: controlRaw}] = Position{D: 4, W: 4}
+	return o
+}
+
+func (o *Observation) lawfulOutput(s *Sent, k Kind, status string) *Output {
+	sum := sha256.Sum256(s.Value)
+	h := map[string]string{
+		"dedup-origin": s.Place.String(), "dedup-status": status, "dedup-scope": s.Key,
+		"dedup-payload-sha256": hex.EncodeToString(sum[:]),
+	}
+	topic := string(k)
+	if k != DeadLetter {
+		h["dedup-key"] = s.Want.Key
+		h["dedup-first-seen-at"] = s.At.Format(time.RFC3339Nano)
+		h["dedup-expires-at"] = s.At.Add(s.Window()).Format(time.RFC3339Nano)
+	}
+	switch k {
+	case Clean:
+		topic = controlClean
+		h["dedup-id"] = o.IDOf(s.Place)
+	case Duplicates:
+		first := Place{controlRaw, 0, 0}
+		h["dedup-first-origin"], h["dedup-first-id"] = first.String(), o.IDOf(first)
+		h["dedup-first-payload-sha256"], h["dedup-retry-count"] = "x", "1"
+	case DeadLetter:
+		h["dedup-reason"] = s.Want.Code
+	}
+	r := &kgo.Record{Topic: topic, Key: []byte(s.Key), Value: s.Value, Timestamp: s.Raw, Headers: foreign(s.Headers)}
+	for name, value := range h {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
+	}
+	return &Output{Kind: k, Record: r, Origin: s.Place}
+}
+
+func set(out *Output, name, value string) {
+	for i := range out.Record.Headers {
+		if out.Record.Headers[i].Key == name {
+			out.Record.Headers[i].Value = []byte(value)
+			return
+		}
+	}
+	out.Record.Headers = append(out.Record.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
+}
+
+func TestCheckerPassesWhatIsLawful(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, lawful().Judge())
+}
+
+func TestCheckerFindsWhatIsNot(t *testing.T) {
+	t.Parallel()
+	again := func(o *Observation, i int) *Output {
+		r := *o.Outputs[i].Record
+		r.Headers = append([]kgo.RecordHeader(nil), r.Headers...)
+		r.Offset = 9
+		return &Output{Kind: o.Outputs[i].Kind, Record: &r, Origin: o.Outputs[i].Origin}
+	}
+	for name, c := range map[string]struct {
+		harm func(o *Observation)
+		says string
+	}{
+		"lost":         {func(o *Observation) { o.Outputs = o.Outputs[1:] }, "law 1"},
+		"doubled":      {func(o *Observation) { o.Outputs = append(o.Outputs, again(o, 1)) }, "has 2 outputs"},
+		"from nowhere": {func(o *Observation) { delete(o.Sent, Place{controlRaw, 0, 3}) }, "never committed to raw"},
+		"accepted twice": {func(o *Observation) {
+			o.Outputs[1] = o.lawfulOutput(o.Sent[Place{controlRaw, 0, 1}], Clean, "NEW")
+		}, "law 2"},
+		"copy swallowed": {func(o *Observation) { o.Outputs[0].Kind = Duplicates; set(o.Outputs[0], "dedup-status", "SEEN") }, "law 3"},
+		"first is itself": {func(o *Observation) {
+			set(o.Outputs[1], "dedup-first-origin", o.Outputs[1].Origin.String())
+		}, "not in clean"},
+		"window too short":    {func(o *Observation) { o.Sent[Place{controlRaw, 0, 0}].Want.Window = time.Hour }, "law 2: window"},
+		"seen before sent":    {func(o *Observation) { o.Sent[Place{controlRaw, 0, 0}].At = time.Now().Add(time.Hour) }, "first seen"},
+		"DRIFT of same bytes": {func(o *Observation) { set(o.Outputs[1], "dedup-status", "DRIFT") }, "status DRIFT"},
+		"wrong topic":         {func(o *Observation) { o.Outputs[0].Record.Topic = "clean.y" }, "wanted topic"},
+		"wrong code":          {func(o *Observation) { set(o.Outputs[3], "dedup-reason", "edifact.no_unb") }, "wanted code"},
+		"wrong key":           {func(o *Observation) { set(o.Outputs[0], "dedup-key", "hdr:1") }, "key \"hdr:1\""},
+		"out of order": {func(o *Observation) {
+			o.Outputs = append(o.Outputs, o.lawfulOutput(o.Sent[Place{controlRaw, 0, 2}], Clean, "NEW"))
+			o.Outputs = append(o.Outputs, again(o, 0))
+		}, "order:"},
+		"other partition": {func(o *Observation) { o.Outputs[0].Record.Partition = 1 }, "another partition"},
+		"value":           {func(o *Observation) { o.Outputs[0].Record.Value = []byte("x") }, "untouched"},
+		"null became empty": {func(o *Observation) {
+			o.Sent[Place{controlRaw, 0, 0}].Value = nil
+			o.Outputs[0].Record.Value = []byte{}
+		}, "nil: false"},
+		"foreign header": {func(o *Observation) { o.Outputs[0].Record.Headers[1].Value = []byte{} }, "foreign headers"},
+		"record key":     {func(o *Observation) { o.Outputs[0].Record.Key = nil }, "record key"},
+		"timestamp":      {func(o *Observation) { o.Outputs[0].Record.Timestamp = time.Now().Add(time.Minute) }, "timestamp"},
+		"forged header":  {func(o *Observation) { set(o.Outputs[0], "Dedup-Id", "forged") }, "does not belong"},
+		"header twice": {func(o *Observation) {
+			h := o.Outputs[0].Record
+			h.Headers = append(h.Headers, h.Headers[len(h.Headers)-1])
+		}, "there twice"},
+		"wrong id":           {func(o *Observation) { o.Epochs[Place{controlRaw, 0, 0}] = 7 }, "dedup-id"},
+		"not counted":        {func(o *Observation) { delete(o.Hours, Account{"acme:edifact", "SEEN"}) }, "accounts"},
+		"counted twice":      {func(o *Observation) { o.Hours[Account{"acme:edifact", "NEW"}] = Tally{2, 2} }, "accounts"},
+		"counted for others": {func(o *Observation) { o.Hours[Account{"beta:edifact", "NEW"}] = Tally{1, 2} }, "the outputs none"},
+		"not flushed":        {func(o *Observation) { o.Positions[Place{Topic: controlRaw}] = Position{D: 4, W: 3} }, "position of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := lawful()
+			c.harm(o)
+			require.ErrorContains(t, o.Judge(), c.says)
+		})
+	}
+}
+
+func TestCheckerAllowsReuseAfterTheWindow(t *testing.T) {
+	t.Parallel()
+	o := lawful()
+	second := o.Sent[Place{controlRaw, 0, 1}]
+	second.At = second.At.Add(EDIWindow)
+	o.Taken = second.At
+	o.Outputs[1] = o.lawfulOutput(second, Clean, "NEW")
+	set(o.Outputs[2], "dedup-first-origin", second.Place.String())
+	set(o.Outputs[2], "dedup-first-id", o.IDOf(second.Place))
+	o.Hours[Account{"acme:edifact", "NEW"}] = Tally{2, o.Hours[Account{"acme:edifact", "NEW"}].Bytes * 2}
+	delete(o.Hours, Account{"acme:edifact", "SEEN"})
+	require.NoError(t, o.Judge())
+}
