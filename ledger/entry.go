@@ -89,6 +89,7 @@ type Chunk struct {
 type Result struct {
 	Entry    Entry // the live row of its primary key: found, or made by this very record
 	Inserted bool  // made by this record in this call
+	Orphan   bool  // the row before was an orphan, which this call closed
 	Repeat   int64 // number of repeats including this one; 0 for the first and its redelivery
 	// Copy is the number of repeats of this one's kind including it: with the
 	// row's payload, or with another one. It stays a record's own when it comes

@@ -22,6 +22,11 @@ type Outputs map[string]map[int32]int64
 // OutputCount is the place of a topic's number of partitions among its ends.
 const OutputCount int32 = -1
 
+// OutputsTaken stands under the raw topic where retention has taken outputs
+// before the ends and a person has said to go on without them: that none is found
+// there says nothing.
+const OutputsTaken int32 = -2
+
 // PositionRow is dedup_position of one raw partition.
 type PositionRow struct {
 	Group   string // consumer group that owns the partition
@@ -64,4 +69,5 @@ type Lesson struct {
 	To        Position
 	Seq       int64   // of the group offset's marker in the last lesson, else 0
 	Outputs   Outputs // where the outputs of To end
+	Gaps      []Range // in which raw has, or had, records and no output was found
 }

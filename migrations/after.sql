@@ -20,7 +20,7 @@ begin
         grant usage on schema public to dedup_app;
         grant select on dedup_migration, dedup_ledger_v to dedup_app;
         grant select, insert, update on dedup_ledger, dedup_hour, dedup_scope, dedup_position to dedup_app;
-        grant insert on dedup_gap to dedup_app;
+        grant select, insert on dedup_gap to dedup_app;
         grant select, insert, update, delete on dedup_sighting to dedup_app;
         grant select, insert on dedup_action to dedup_app;
         -- Everything but the ledger's id.

@@ -12,7 +12,7 @@ import (
 // Reasons of held partitions; metric labels, a closed list.
 const (
 	heldGroup       = "group"        // another consumer group filters this partition
-	heldLogStart    = "log_start"    // the log starts beyond the position
+	heldLogStart    = "log_start"    // the log starts beyond the position, in an earlier epoch
 	heldLogEnd      = "log_end"      // the log ends before the position
 	heldOutputsGone = "outputs_gone" // retention has taken outputs that must be learned
 	heldTopics      = "topics"       // an output topic is missing
@@ -70,6 +70,7 @@ func (s *session) settle(ctx context.Context) error {
 		}
 		s.ledgerAnswered()
 	}
+	s.tellHeld(ctx, ready)
 	s.seekStarted(ready)
 	return nil
 }
@@ -204,9 +205,8 @@ func (s *session) open(ctx context.Context, p *part, key ledger.PositionKey, g g
 	return nil
 }
 
-// startAt lets a partition run, unless the log no longer or not yet holds the
-// position. Gaps are recorded and passed by a later release; until then going
-// on would pass over records in silence.
+// startAt lets a partition run, at the log start where that has passed the
+// position, unless the log does not yet hold the position.
 func (s *session) startAt(ctx context.Context, p *part, at ledger.Position, b bounds, outs ledger.Outputs) {
 	logStart, logEnd, err := b.of(p)
 	if err != nil {
@@ -218,8 +218,7 @@ func (s *session) startAt(ctx context.Context, p *part, at ledger.Position, b bo
 	case err != nil:
 		s.later(p, err)
 	case next.Offset < logStart.Offset:
-		s.hold(p, heldLogStart, fmt.Sprintf("position %d lies before the log start %d: records %d..%d are gone unread",
-			next.Offset, logStart.Offset, next.Offset, logStart.Offset-1))
+		s.passLogStart(ctx, p, at.Max(next), b, outs)
 	case next.Offset > logEnd.Offset:
 		s.hold(p, heldLogEnd, fmt.Sprintf("position %d lies behind the log end %d: the log was cut", next.Offset, logEnd.Offset))
 	default:

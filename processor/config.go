@@ -29,6 +29,11 @@ type Positions interface {
 	OpenPosition(ctx context.Context, k ledger.PositionKey, c ledger.Claim, start ledger.Position, out ledger.Outputs) (bool, error)
 	Flush(ctx context.Context, as []ledger.Advance) error
 	Learn(ctx context.Context, l *ledger.Lesson) (seq int64, d ledger.Position, err error)
+	// RecordGap writes a gap down; fresh is false where it is known already. One
+	// of the log start takes W and D behind it.
+	RecordGap(ctx context.Context, c ledger.Claim, g *ledger.Gap) (fresh bool, err error)
+	// Hold tells the row why the partition is not consumed.
+	Hold(ctx context.Context, p ledger.Partition, c ledger.Claim, reason, why string) error
 }
 
 // Memory takes facts after the commit; it never blocks and never fails.

@@ -68,14 +68,23 @@ type learner struct {
 	d     ledger.Position
 	last  ledger.Position
 	batch []ledger.Learned
+	gaps  []ledger.Range
 	count int64
+
+	raw      *rawRecords // where records without an output are looked for, or nil
+	logStart int64       // of raw
+	logEnd   int64
+	taken    bool // retention has taken outputs of before, and a person has said to go on
 }
 
 // learn starts a learner; the loop takes its end from s.learned.
 func (s *session) learn(p *part, l lesson) {
 	ctx, cancel := context.WithCancel(s.lessons)
 	p.phase, p.stopLearning = learning, cancel
-	w := &learner{s: s, p: *p, l: l, places: s.learnPlaces(p, l.outs), counts: s.counts(p), seq: p.seq, d: p.d, last: l.from}
+	w := &learner{
+		s: s, p: *p, l: l, places: s.learnPlaces(p, l.outs), counts: s.counts(p), seq: p.seq, d: p.d, last: l.from,
+		taken: l.outs[p.topic][ledger.OutputsTaken] > 0,
+	}
 	s.learners.Go(func() {
 		defer cancel()
 		select {
@@ -145,6 +154,7 @@ func (w *learner) read(ctx context.Context) (ledger.Outputs, error) {
 		return nil, err
 	}
 	defer r.close()
+	defer func() { w.raw.close() }()
 	said := time.Now()
 	for {
 		t, ok, err := r.next(ctx)
@@ -172,10 +182,11 @@ func (w *learner) askEpochs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, logEnd, err := b.of(&w.p)
+	logStart, logEnd, err := b.of(&w.p)
 	if err != nil {
 		return err
 	}
+	w.logStart, w.logEnd = logStart.Offset, logEnd.Offset
 	w.latest = max(logEnd.LeaderEpoch, w.l.from.Epoch, w.l.to.Epoch)
 	w.epochs, err = w.s.epochs(ctx, &w.p, w.latest)
 	return err
@@ -189,6 +200,9 @@ func (w *learner) take(ctx context.Context, t told, r *outputReader) error {
 		w.s.log.Error("two committed outputs of one record, or out of order", "topic", w.p.topic,
 			"partition", w.p.partition, "offset", t.origin.Offset, "after", w.last.Offset)
 		return nil
+	}
+	if err := w.hole(ctx, w.last, t.origin); err != nil {
+		return err
 	}
 	w.batch = append(w.batch, t.learned)
 	w.last = ledger.Position{Epoch: t.origin.Epoch, Offset: t.origin.Offset + 1}
@@ -209,7 +223,7 @@ func (w *learner) ends(r *outputReader) ledger.Outputs {
 func (w *learner) hand(ctx context.Context, to ledger.Position, seq int64, outs ledger.Outputs) error {
 	w.at("lesson laid out")
 	newSeq, d, err := w.s.cfg.Ledger.Positions.Learn(ctx, &ledger.Lesson{
-		Partition: w.p.id, Claim: w.p.claim, Learned: w.batch, To: to, Seq: seq, Outputs: outs,
+		Partition: w.p.id, Claim: w.p.claim, Learned: w.batch, To: to, Seq: seq, Outputs: outs, Gaps: w.gaps,
 	})
 	if err != nil {
 		return fmt.Errorf("learning: %w", err)
@@ -220,7 +234,7 @@ func (w *learner) hand(ctx context.Context, to ledger.Position, seq int64, outs 
 	if !w.l.verify {
 		w.s.m.behind(w.p.place, max(0, w.l.to.Offset-to.Offset))
 	}
-	w.seq, w.d, w.batch = newSeq, d, w.batch[:0]
+	w.seq, w.d, w.batch, w.gaps = newSeq, d, w.batch[:0], nil
 	return nil
 }
 
@@ -228,6 +242,9 @@ func (w *learner) hand(ctx context.Context, to ledger.Position, seq int64, outs 
 func (w *learner) finish(ctx context.Context, r *outputReader) (ledger.Outputs, error) {
 	outs := w.ends(r)
 	if !w.l.verify {
+		if err := w.hole(ctx, w.last, w.l.to); err != nil {
+			return nil, err
+		}
 		w.last = w.last.Max(w.l.to)
 	}
 	if len(w.batch) > 0 || !w.l.verify {
@@ -295,6 +312,7 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 	switch {
 	case errors.Is(e.err, errOutputsGone):
 		s.hold(p, heldOutputsGone, e.err.Error())
+		s.tellHeld(ctx, []*part{p})
 	case e.err != nil:
 		s.log.Warn("learning stopped; the position is read anew", "topic", p.topic, "partition", p.partition, "error", e.err)
 		p.retry(time.Second)
@@ -310,6 +328,7 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 			return
 		}
 		s.startAt(ctx, p, e.at, b, e.outs)
+		s.tellHeld(ctx, []*part{p})
 		if err := s.writePlaces(ctx, p, nil); err != nil {
 			s.log.Warn("where the outputs of a learned partition end was not written; the position is read anew", "error", err)
 			return

@@ -86,6 +86,9 @@ func (s *session) turn(stop, work context.Context) error {
 	if err != nil {
 		return err
 	}
+	if recorded, err := s.recordGaps(stop, work); !recorded {
+		return err
+	}
 	if len(b.items) == 0 {
 		return s.idle(work)
 	}
@@ -216,6 +219,9 @@ func (s *session) admit(b *batch, r polledRecord) {
 	o := ledger.Origin{
 		Gate: ledger.GateKafka, Topic: p.id.Topic, Partition: p.partition,
 		Epoch: max(r.rec.LeaderEpoch, 0), Offset: r.rec.Offset,
+	}
+	if gone, cut := p.cutBefore(o.At()); cut {
+		p.cut = append(p.cut, gone)
 	}
 	if r.rec.Attrs.IsControl() {
 		p.passed = p.passed.Max(o.Next())

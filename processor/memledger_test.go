@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type memLedger struct {
 	closed    map[ledger.Origin]bool
 	facts     []ledger.Fact
 	lessons   int
+	gaps      []ledger.Gap
 	fail      func(*ledger.Chunk) error // before a registration, or nil
 }
 
@@ -183,6 +185,27 @@ func (m *memLedger) Learn(_ context.Context, l *ledger.Lesson) (int64, ledger.Po
 	p.D, p.W, p.Seq = p.D.Max(l.To), l.To, max(p.Seq, l.Seq)+1
 	p.Outputs = cloneOutputs(l.Outputs)
 	return p.Seq, p.D, nil
+}
+
+func (m *memLedger) RecordGap(_ context.Context, c ledger.Claim, g *ledger.Gap) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.positions[g.Partition]
+	if p == nil || p.claim != c {
+		return false, ledger.ErrClaimLost
+	}
+	if slices.Contains(m.gaps, *g) {
+		return false, nil
+	}
+	m.gaps = append(m.gaps, *g)
+	if g.Kind == ledger.GapLogStart {
+		p.W, p.D = p.W.Max(g.To), p.D.Max(g.To)
+	}
+	return true, nil
+}
+
+func (m *memLedger) Hold(context.Context, ledger.Partition, ledger.Claim, string, string) error {
+	return nil
 }
 
 func (m *memLedger) Confirm(facts []ledger.Fact, _ ledger.Clock) {

@@ -27,6 +27,8 @@ type metrics struct {
 	foreignTotal  *prometheus.CounterVec
 	learnedTotal  *prometheus.CounterVec
 	belowTotal    *prometheus.CounterVec
+	gapTotal      *prometheus.CounterVec
+	orphansTotal  *prometheus.CounterVec
 	sessions      prometheus.Gauge
 	rebuilds      *prometheus.CounterVec
 	rebalances    prometheus.Counter
@@ -51,6 +53,8 @@ func newMetrics(p *Processor) *metrics {
 		foreignTotal:  f.counter("dedup_foreign_offsets_total", "Group offsets set by another tool; not obeyed.", "topic"),
 		learnedTotal:  f.counter("dedup_learned_records_total", "Records learned from the outputs.", "topic"),
 		belowTotal:    f.counter("dedup_below_committed_total", "Records read again below the committed position and skipped.", "topic"),
+		gapTotal:      f.counter("dedup_gap_records_total", "Offsets of raw that get no output: deleted before they were read, or cut.", "topic"),
+		orphansTotal:  f.counter("dedup_orphans_total", "Rows decided and never committed that were closed: the next copy was NEW.", "topic"),
 		rebuilds:      f.counter("dedup_session_rebuilds_total", "Client sessions rebuilt after an error.", "reason"),
 		held:          map[int]map[[2]string]int{},
 		ages:          newAges(p.cfg.Registry),
@@ -90,6 +94,8 @@ func (m *metrics) batchRecords(n int)          { m.records.Observe(float64(n)) }
 func (m *metrics) rebalanced()                 { m.rebalances.Inc() }
 func (m *metrics) foreign(topic string)        { m.foreignTotal.WithLabelValues(topic).Inc() }
 func (m *metrics) belowCommitted(topic string) { m.belowTotal.WithLabelValues(topic).Inc() }
+func (m *metrics) gap(topic string, n int64)   { m.gapTotal.WithLabelValues(topic).Add(float64(n)) }
+func (m *metrics) orphan(topic string)         { m.orphansTotal.WithLabelValues(topic).Inc() }
 func (m *metrics) learned(topic string, n int) { m.learnedTotal.WithLabelValues(topic).Add(float64(n)) }
 func (m *metrics) rebuilt(reason string)       { m.rebuilds.WithLabelValues(reason).Inc() }
 

@@ -51,6 +51,7 @@ type part struct {
 	// transaction, and once retention has taken that, the log would seem to
 	// start beyond records that nobody read.
 	passed ledger.Position
+	cut    []ledger.Range  // of decided records that are gone, to be recorded
 	wrote  ledger.Position // W in the row, as last written or read
 	outs   ledger.Outputs  // where the outputs of w end
 	// freshOuts says that outs tells more than the row does, though W may be the
@@ -76,7 +77,7 @@ type foreignOffset struct {
 // start sets a partition running at a position that is known to be committed.
 func (p *part) start(at ledger.Position, outs ledger.Outputs) {
 	p.phase, p.reason, p.why = running, "", ""
-	p.next, p.w, p.passed = at, at, at
+	p.next, p.w, p.passed, p.cut = at, at, at, nil
 	p.outs, p.freshOuts = outs, true
 }
 

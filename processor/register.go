@@ -67,6 +67,9 @@ func (s *session) registerChunk(ctx context.Context, b *batch, from, to int) err
 	for i := range items {
 		it := &items[i]
 		it.verdict, it.reason = decide(it.reg, it.res)
+		if it.res.Orphan { // closed now, and not again when the batch comes again
+			s.m.orphan(it.part.topic)
+		}
 	}
 	s.applyRejections(items)
 	return nil

@@ -301,7 +301,7 @@ func TestIsolation(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	nulls := strings.TrimSuffix(strings.Repeat("null,", 37), ",")
-	_, err = conn.Exec(t.Context(), `select dedup_register_1(`+nulls+`)`)
+	_, err = conn.Exec(t.Context(), `select dedup_register_2(`+nulls+`)`)
 	var refused *pgconn.PgError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "DL001", refused.Code)

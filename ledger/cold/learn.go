@@ -10,7 +10,7 @@ import (
 	"dedupledger/ledger"
 )
 
-var learn = newFunction("dedup_learn_1", "seq, d_epoch, d_offset", 22)
+var learn = newFunction("dedup_learn_2", "seq, d_epoch, d_offset", 26)
 
 // Learn takes one step of learning in one statement and answers the row's new
 // seq and D. Given a second time it changes nothing but seq.
@@ -52,7 +52,23 @@ func lessonParams(lesson *ledger.Lesson, keep int) (*params, error) {
 	p.int4(int32(keep)) //nolint:gosec // a small setting
 	p.array(pgtype.TextArrayOID, textArray(lessonScopes(lesson.Learned)))
 	addLearned(p, lesson.Learned)
+	addGaps(p, lesson.Gaps)
 	return p, nil
+}
+
+func addGaps(p *params, gaps []ledger.Range) {
+	n := len(gaps)
+	fromEpoch, from, toEpoch, to := int4s(n), int8s(n), int4s(n), int8s(n)
+	for _, g := range gaps {
+		fromEpoch.int32(g.From.Epoch)
+		from.int64(g.From.Offset)
+		toEpoch.int32(g.To.Epoch)
+		to.int64(g.To.Offset)
+	}
+	p.array(pgtype.Int4ArrayOID, fromEpoch)
+	p.array(pgtype.Int8ArrayOID, from)
+	p.array(pgtype.Int4ArrayOID, toEpoch)
+	p.array(pgtype.Int8ArrayOID, to)
 }
 
 func lessonScopes(learned []ledger.Learned) []string {

@@ -11,7 +11,7 @@ import (
 	"dedupledger/ledger"
 )
 
-// params are the arguments of dedup_register_1.
+// params are the arguments of dedup_register_2.
 func (k *chunk) params(keep int) (*params, error) {
 	p := &params{values: make([][]byte, 0, registerArgs), oids: make([]uint32, 0, registerArgs)}
 	p.int2(int16(k.Gate))

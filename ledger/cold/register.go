@@ -10,11 +10,11 @@ import (
 	"dedupledger/ledger"
 )
 
-// registerArgs is the number of parameters of dedup_register_1.
+// registerArgs is the number of parameters of dedup_register_2.
 const registerArgs = 37
 
-var register = newFunction("dedup_register_1",
-	"at, seqs, refused_scopes, refused_lines, repeat_line, repeat_hit, repeat_counted, "+
+var register = newFunction("dedup_register_2",
+	"at, seqs, refused_scopes, refused_lines, repeat_line, repeat_head, repeat_hit, repeat_counted, orphans, "+
 		"hit_first, hit_expires, hit_retry, hit_drift, hit_gate, hit_topic, hit_partition, hit_epoch, hit_offset, "+
 		"hit_client, hit_attempt, hit_payload, hit_canonical, hit_mode", registerArgs)
 
@@ -53,15 +53,18 @@ func (l *Ledger) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer,
 	return nil, fmt.Errorf("registering a chunk: %w: the ledger goes on refusing", ledger.ErrUnavailable)
 }
 
-// answer is what dedup_register_1 returns: the repeats (line, the row it met or
-// 0 for a row made by an earlier line) and the rows, as they were before.
+// answer is what dedup_register_2 returns: the repeats (line, the line it is compared
+// with, the row that one met or 0 where it made it), the lines that closed an
+// orphan, and the rows, as they were before.
 type answer struct {
 	now           time.Time
 	seqs          []int64
 	refusedScopes []int32
 	refusedLines  []int32
-	line, hit     []int32
+	line, head    []int32
+	hit           []int32
 	counted       []bool
+	orphans       []int32
 	rows          []ledger.Entry
 }
 
@@ -79,7 +82,7 @@ func (a *answer) read(r *row) {
 	)
 	var now *time.Time
 	for _, dst := range []any{
-		&now, &a.seqs, &a.refusedScopes, &a.refusedLines, &a.line, &a.hit, &a.counted,
+		&now, &a.seqs, &a.refusedScopes, &a.refusedLines, &a.line, &a.head, &a.hit, &a.counted, &a.orphans,
 		&first, &expires, &retry, &drift, &gate, &topic, &partition, &epoch, &offset,
 		&client, &attempt, &payload, &canonical, &mode,
 	} {
@@ -143,13 +146,16 @@ func (a *answer) results(k *chunk) (out *ledger.Answer, again []numbered) {
 			inserted(&out.Results[i].Entry, &k.Registrations[i], a.now)
 		}
 	}
+	for _, line := range a.orphans {
+		out.Results[line-1].Orphan = true
+	}
 	fresh.number()
 	return out, again
 }
 
 // row is the row that a repeat met, with the counters as they are before it.
 func (a *answer) row(k *chunk, i, repeat int, rows map[int32]*ledger.Entry, results []ledger.Result) *ledger.Entry {
-	head := k.heads[i]
+	head := a.head[repeat]
 	if row := rows[head]; row != nil {
 		return row
 	}

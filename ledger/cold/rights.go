@@ -19,7 +19,7 @@ func needs() (privileges, objects []string) {
 		{"select insert update", "dedup_hour"},
 		{"select insert update", "dedup_scope"},
 		{"select insert update", "dedup_position"},
-		{"insert", "dedup_gap"},
+		{"select insert", "dedup_gap"},
 		{"select", "dedup_meta"},
 		{"update", "dedup_meta.witness_kafka"},
 		{"update", "dedup_meta.witness_api"},

@@ -21,7 +21,6 @@ type row struct {
 	entry      ledger.Entry // of the first answer
 	inserted   int          // answers that said "made by this record"
 	clean      int          // records committed as NEW by it
-	left       bool         // its owner was redelivered after it had expired
 	repeats    int64        // fresh repeats, the sum and the highest of their numbers
 	sum, top   int64
 	// recounted: a record that had been counted with another row met this one
@@ -87,11 +86,8 @@ func (h *history) answer(r *record, now time.Time, res *ledger.Result, fresh boo
 		h.changed[r.reg.Account]++
 	}
 	if owned != nil && owned != r.row && owned.entry.Origin == r.reg.Origin {
-		if now.Before(owned.entry.ExpiresAt) {
-			h.note("%s %s: the owner's redelivery at %s met another row than its own, live until %s",
-				owned.scope, owned.key, now, owned.entry.ExpiresAt)
-		}
-		owned.left = true
+		h.note("%s %s: the owner's redelivery at %s met another row than its own, live until %s",
+			owned.scope, owned.key, now, owned.entry.ExpiresAt)
 	}
 }
 
@@ -117,7 +113,7 @@ func (h *history) verdict(r *record, now time.Time, fresh bool) ledger.Verdict {
 		}
 		return ledger.Invalid
 	}
-	r.row = h.meet(r, now)
+	r.row = h.meet(r, now, fresh)
 	v, _ := ledger.Judge(&r.reg, &res.Entry)
 	if own := res.Entry.Origin == r.reg.Origin; own != (v == ledger.New) {
 		h.note("%s %s: %s although own origin is %t", k.Scope, k.Key, v, own)
@@ -128,12 +124,12 @@ func (h *history) verdict(r *record, now time.Time, fresh bool) ledger.Verdict {
 
 // meet finds the row of an answer, or takes it in, and compares what is said of
 // it with what was said before.
-func (h *history) meet(r *record, now time.Time) *row {
+func (h *history) meet(r *record, now time.Time, fresh bool) *row {
 	e, k := &r.result.Entry, r.reg.Keys[0]
 	if e.Scope != k.Scope || e.Key != k.Key {
 		h.note("%s %s was answered with the row of %s %s", k.Scope, k.Key, e.Scope, e.Key)
 	}
-	if now.Before(e.FirstSeenAt) || !now.Before(e.ExpiresAt) {
+	if now.Before(e.FirstSeenAt) || !now.Before(e.ExpiresAt) && (fresh || e.Origin != r.reg.Origin) {
 		h.note("%s %s at %s: the row is not live, %s to %s", k.Scope, k.Key, now.Format(clockFormat),
 			e.FirstSeenAt.Format(clockFormat), e.ExpiresAt.Format(clockFormat))
 	}
@@ -218,7 +214,7 @@ func (h *history) finish() {
 		if r.inserted != 1 {
 			h.note("%s %s: %d records made one row", r.scope, r.key, r.inserted)
 		}
-		if r.clean > 1 || r.clean == 0 && !r.left {
+		if r.clean != 1 {
 			h.note("%s %s: %d records of one window in clean", r.scope, r.key, r.clean)
 		}
 		if n := r.repeats; !r.recounted && (r.sum != n*(n+1)/2 || r.top != n) {

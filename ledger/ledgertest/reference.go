@@ -24,6 +24,7 @@ type Reference struct {
 	mu        sync.Mutex
 	gates     map[string]ledger.Gate            // by ledger scope
 	rows      map[[2]string]*ledger.Entry       // by scope and key: the latest; live or expired
+	made      map[ledger.Origin]*ledger.Entry   // by who made the row, while it is not closed
 	positions map[ledger.Partition]*refPosition //
 	counted   map[ledger.Origin]*refCounted     // makers of rows, and repeats that have a sighting
 	accounts  Accounts
@@ -50,6 +51,7 @@ func NewReference(clock func() time.Time) *Reference {
 		clock:     clock,
 		gates:     map[string]ledger.Gate{},
 		rows:      map[[2]string]*ledger.Entry{},
+		made:      map[ledger.Origin]*ledger.Entry{},
 		positions: map[ledger.Partition]*refPosition{},
 		counted:   map[ledger.Origin]*refCounted{},
 		accounts:  Accounts{},
@@ -147,13 +149,15 @@ func (r *Reference) register(gate ledger.Gate, reg *ledger.Registration, now tim
 	r.gates[k.Scope] = gate
 	id := [2]string{k.Scope, k.Key}
 	row := r.rows[id]
-	if row == nil || !now.Before(row.ExpiresAt) {
+	if own := r.made[reg.Origin]; own != nil && !fresh {
+		row = own // also when its window has ended: copies may have been SEEN of it
+	} else if row == nil || !now.Before(row.ExpiresAt) {
 		row = &ledger.Entry{
 			Scope: k.Scope, Key: k.Key, Origin: reg.Origin,
 			PayloadSHA256: reg.PayloadSHA256, CanonicalSHA256: reg.CanonicalSHA256, HashMode: reg.HashMode,
 			FirstSeenAt: now, ExpiresAt: now.Add(k.Window),
 		}
-		r.rows[id] = row
+		r.rows[id], r.made[reg.Origin] = row, row
 		out.Inserted = true
 	}
 	v, _ := ledger.Judge(reg, row)

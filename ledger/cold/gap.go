@@ -1,0 +1,73 @@
+package cold
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dedupledger/ledger"
+)
+
+// A gap that the log start has made takes W and D behind it, in the same
+// statement. Otherwise a session that dies here would find the log start further
+// on, and record the first part twice.
+const gapSQL = `
+with p as (
+    update dedup_position p
+    set w_epoch = case when $8 = 'log_start' and (p.w_epoch, p.w_offset) < ($6, $7) then $6 else p.w_epoch end,
+        w_offset = case when $8 = 'log_start' and (p.w_epoch, p.w_offset) < ($6, $7) then $7 else p.w_offset end,
+        d_epoch = case when $8 = 'log_start' and (p.d_epoch, p.d_offset) < ($6, $7) then $6 else p.d_epoch end,
+        d_offset = case when $8 = 'log_start' and (p.d_epoch, p.d_offset) < ($6, $7) then $7 else p.d_offset end,
+        updated_at = clock_timestamp()
+    where p.topic_id = $1 and p.partition = $2 and p.claim = $3 and p.timeline = dedup_timeline_1()
+    returning p.topic_id, p.partition),
+g as (
+    insert into dedup_gap (found_at, topic_id, partition, from_epoch, from_offset, to_epoch, to_offset, kind, note)
+    select clock_timestamp(), p.topic_id, p.partition, $4, $5, $6, $7, $8, $9 from p
+    on conflict do nothing
+    returning 1)
+select (select count(*) from p), (select count(*) from g)`
+
+// RecordGap writes a gap down, for the session that works on the partition.
+// fresh is false where it is known already. A gap of the log start takes W and D
+// behind it.
+func (l *Ledger) RecordGap(ctx context.Context, claim ledger.Claim, g *ledger.Gap) (fresh bool, err error) {
+	var positions, made int
+	err = l.send(ctx, func(sent context.Context, conn *pgxpool.Conn) error {
+		return conn.QueryRow(sent, gapSQL, uuid.UUID(g.Partition.Topic), g.Partition.Partition, uuid.UUID(claim),
+			g.From.Epoch, g.From.Offset, g.To.Epoch, g.To.Offset, string(g.Kind), orNull(g.Note)).Scan(&positions, &made)
+	})
+	switch {
+	case err != nil:
+		return false, classify(fmt.Sprintf("recording a gap of partition %s", g.Partition), err)
+	case positions == 0:
+		return false, fmt.Errorf("recording a gap of partition %s: %w", g.Partition, ledger.ErrClaimLost)
+	}
+	return made == 1, nil
+}
+
+const holdSQL = `
+update dedup_position p set held = $4, held_why = $5, held_claim = p.claim, updated_at = clock_timestamp()
+where p.topic_id = $1 and p.partition = $2 and p.claim = $3 and p.timeline = dedup_timeline_1()`
+
+// Hold tells the row that the session does not consume the partition, and why:
+// a command may then change its position. It counts as long as the claim does.
+func (l *Ledger) Hold(ctx context.Context, of ledger.Partition, claim ledger.Claim, reason, why string) error {
+	err := l.send(ctx, func(sent context.Context, conn *pgxpool.Conn) error {
+		_, err := conn.Exec(sent, holdSQL, uuid.UUID(of.Topic), of.Partition, uuid.UUID(claim), reason, why)
+		return err
+	})
+	if err != nil {
+		return classify(fmt.Sprintf("telling why partition %s is held", of), err)
+	}
+	return nil
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
