@@ -20,6 +20,14 @@ const (
 	heldRights      = "rights"       // a right on a topic is missing
 )
 
+// waitsHanging is why a pending partition does not start: the group's offset is
+// held by a transaction that should have ended long ago.
+const waitsHanging = "hanging_transaction"
+
+// timeoutScan is what may pass, beyond the transaction timeout, until a broker
+// has aborted a transaction: it looks every 10 s, and writes the markers then.
+const timeoutScan = 15 * time.Second
+
 const (
 	heldWait   = 10 * time.Second
 	settleWait = 200 * time.Millisecond
@@ -60,10 +68,12 @@ func (s *session) settle(ctx context.Context) error {
 		g, stable := offsets[p]
 		if !stable {
 			// A transaction of before holds the offset open; its fencing or its
-			// timeout ends it.
-			p.retry(settleWait)
+			// timeout ends it. Not always: Kafka has lost the end of some
+			// (internal/hanging).
+			s.awaitStable(p)
 			continue
 		}
+		p.stable()
 		if err := s.place(ctx, p, g, b, ends.of(p)); err != nil {
 			s.seekStarted(ready)
 			return err
@@ -73,6 +83,17 @@ func (s *session) settle(ctx context.Context) error {
 	s.tellHeld(ctx, ready)
 	s.seekStarted(ready)
 	return nil
+}
+
+func (s *session) awaitStable(p *part) {
+	limit := s.cfg.overdue
+	if limit == 0 {
+		limit = s.cfg.Transaction + timeoutScan
+	}
+	if overdue, tell := p.awaitStable(time.Now(), limit); tell {
+		s.log.Warn("a partition waits for a transaction that should have ended", "topic", p.topic, "partition", p.partition,
+			"overdue", overdue.Round(time.Second).String(), "why", p.why)
+	}
 }
 
 // waiting lists what is pending or held and due.

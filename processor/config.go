@@ -90,6 +90,10 @@ type Config struct {
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 
+	// overdue is after how long an open transaction is told that holds the group's
+	// offset; 0: when its timeout has passed. For tests.
+	overdue time.Duration
+
 	// ClientOptions are added to every Kafka client (metrics hooks, tests).
 	ClientOptions []kgo.Opt
 }

@@ -288,7 +288,7 @@ func (s *session) commit(work context.Context, b *batch) error {
 	}
 	marks := s.marks(b)
 	s.at("outputs built")
-	o, dataErr, err := s.kafka.transact(outs, marks)
+	o, dataErr, err := s.kafka.transact(work, outs, marks)
 	b.committed = time.Now()
 	s.m.stage("commit", b.committed.Sub(b.registered))
 	var denied *deniedError

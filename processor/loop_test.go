@@ -74,14 +74,13 @@ func setupWith(t *testing.T, clients []kgo.Opt, cluster ...kfake.Opt) *bundle {
 	return &bundle{t: t, opts: clients, cluster: c, cl: cl, adm: kadm.NewClient(cl), ledger: newMemLedger(), id: uuid.New(), router: r}
 }
 
-// start runs a processor; the returned function stops it and waits.
-func (b *bundle) start(change ...func(*Config)) func() {
-	b.t.Helper()
+// config is a processor's on the bundle's broker and ledger.
+func (b *bundle) config() Config {
 	level := slog.LevelWarn
 	if os.Getenv("DEDUP_TEST_LOG") != "" {
 		level = slog.LevelDebug
 	}
-	cfg := Config{
+	return Config{
 		Brokers: b.cluster.ListenAddrs(), Group: "dedup", Sessions: 1, Static: true,
 		Rebalance: 5 * time.Second, Transaction: 10 * time.Second, Session: 6 * time.Second,
 		FetchMax: 16 << 20, Compression: "lz4", MaxRecord: 1 << 20, BatchRecords: 200, ChunkRecords: 50,
@@ -91,6 +90,12 @@ func (b *bundle) start(change ...func(*Config)) func() {
 		Log:      slog.New(slog.NewTextHandler(b.t.Output(), &slog.HandlerOptions{Level: level})),
 		Registry: prometheus.NewRegistry(),
 	}
+}
+
+// start runs a processor; the returned function stops it and waits.
+func (b *bundle) start(change ...func(*Config)) func() {
+	b.t.Helper()
+	cfg := b.config()
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
@@ -36,8 +37,10 @@ type part struct {
 	phase phase
 
 	// Held: a closed reason (metric label) and words for people.
-	reason, why string
-	again       time.Time // pending or held: not looked at before
+	reason, why  string
+	again        time.Time // pending or held: not looked at before
+	unstable     time.Time // since when an open transaction holds the group's offset; zero: none does
+	toldUnstable time.Time // when the log said so
 	// needs are the topics that a held partition waits for, or nil.
 	needs *topics.MissingError
 
@@ -88,6 +91,36 @@ func (p *part) behind() bool { return p.wrote.Less(p.w) || p.freshOuts }
 func (p *part) hold(reason, why string, wait time.Duration) {
 	p.phase, p.reason, p.why = held, reason, why
 	p.again = time.Now().Add(wait)
+}
+
+// awaitStable looks again soon for the end of an open transaction that holds the
+// group's offset. overdue says since when it should have ended: after limit its
+// coordinator has aborted it, if it knows of it; tell is true at first and then
+// each minute.
+func (p *part) awaitStable(now time.Time, limit time.Duration) (overdue time.Duration, tell bool) {
+	p.retry(settleWait)
+	if p.unstable.IsZero() {
+		p.unstable = now
+	}
+	overdue = now.Sub(p.unstable) - limit
+	if overdue <= 0 {
+		return 0, false
+	}
+	if tell = now.Sub(p.toldUnstable) >= time.Minute; tell {
+		p.toldUnstable = now
+	}
+	p.reason = waitsHanging
+	p.why = fmt.Sprintf("a transaction of this group holds the offset open for %s and should have ended: Kafka may have lost its end; `dedup topics hanging` finds it and `dedup topics hanging --end` ends it",
+		now.Sub(p.unstable).Round(time.Second))
+	return overdue, tell
+}
+
+// stable notes that no open transaction holds the group's offset.
+func (p *part) stable() {
+	if p.reason == waitsHanging {
+		p.reason, p.why = "", ""
+	}
+	p.unstable, p.toldUnstable = time.Time{}, time.Time{}
 }
 
 // retry applies the position rule anew, after wait.

@@ -27,7 +27,7 @@ const (
 )
 
 // errReaderSilent says that nothing could be read although there is something.
-var errReaderSilent = errors.New("no output could be read for long: a transaction on an output topic is open and hangs")
+var errReaderSilent = errors.New("no output could be read for long: a transaction on an output topic is open and hangs; `dedup topics hanging` finds it and `dedup topics hanging --end` ends it")
 
 // stream is one output partition on its way to the merge.
 type stream struct {

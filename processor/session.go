@@ -239,7 +239,9 @@ const (
 
 // transact produces the records and commits them with the offsets in marks, in
 // one transaction. dataErr is a broker's or the client's refusal of a record.
-func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, dataErr, err error) {
+// Producing ends with work, so that a stop does not wait for a broker that is
+// away; what is begun beyond that is ended.
+func (c *client) transact(work context.Context, outs []*kgo.Record, marks map[place]mark) (o outcome, dataErr, err error) {
 	if err := c.gts.Begin(); err != nil {
 		return broken, nil, fmt.Errorf("beginning a transaction: %w", err)
 	}
@@ -248,7 +250,7 @@ func (c *client) transact(outs []*kgo.Record, marks map[place]mark) (o outcome, 
 	// Not the client's delivery timeout: that counts from the record's own time,
 	// and an output keeps the time of its raw record. What had waited longer
 	// than the timeout in raw, as after any outage, could never be produced.
-	within, cancel := context.WithTimeout(bg, c.deliver)
+	within, cancel := context.WithTimeout(work, c.deliver)
 	defer cancel()
 	first := kgo.AbortingFirstErrPromise(c.gts.Client())
 	var refused refusals

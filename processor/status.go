@@ -17,6 +17,7 @@ type Status struct {
 	Joining    int      // sessions without an answer of the group yet
 	Running    []string // raw partitions consumed, as topic/partition
 	Waiting    []string // pending or learning
+	Stuck      []Held   // those of Waiting that wait for what should have come long ago
 	Held       []Held
 	Blocked    time.Duration // since when the ledger does not answer; 0: it does
 	BlockedWhy string
@@ -154,7 +155,9 @@ func (p *Processor) Status() Status {
 	}
 	slices.SortFunc(out.Running, byPlace)
 	slices.SortFunc(out.Waiting, byPlace)
-	slices.SortFunc(out.Held, func(a, b Held) int { return byPlace(a.Partition, b.Partition) })
+	byPartition := func(a, b Held) int { return byPlace(a.Partition, b.Partition) }
+	slices.SortFunc(out.Held, byPartition)
+	slices.SortFunc(out.Stuck, byPartition)
 	return out
 }
 
@@ -184,6 +187,9 @@ func (st *sessionState) addTo(out *Status, now time.Time) {
 			out.Held = append(out.Held, Held{p.name, p.reason, p.why})
 		case pending, learning:
 			out.Waiting = append(out.Waiting, p.name)
+			if p.reason == waitsHanging {
+				out.Stuck = append(out.Stuck, Held{p.name, p.reason, p.why})
+			}
 		}
 	}
 }

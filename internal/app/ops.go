@@ -71,6 +71,7 @@ type report struct {
 	Joining    int               `json:"joining,omitempty"`
 	Running    []string          `json:"running,omitempty"`
 	Pending    []string          `json:"waiting,omitempty"`
+	Stuck      []heldReport      `json:"stuck,omitempty"`
 	Held       []heldReport      `json:"held,omitempty"`
 	LastCommit string            `json:"lastCommit,omitempty"`
 	Failing    string            `json:"notCommitting,omitempty"`
@@ -100,6 +101,9 @@ func (r *readiness) report() (report, bool) {
 	}
 	if st.Blocked > 0 {
 		out.Postgres = fmt.Sprintf("no answer for %s (%s)", st.Blocked.Round(time.Second), st.BlockedWhy)
+	}
+	for _, h := range st.Stuck {
+		out.Stuck = append(out.Stuck, heldReport(h))
 	}
 	for _, h := range st.Held {
 		out.Held = append(out.Held, heldReport(h))
