@@ -104,7 +104,10 @@ func TestComposeIsOfThisMachineAlone(t *testing.T) {
 // allowed.
 func TestComposeConfiguresTheProgram(t *testing.T) {
 	t.Parallel()
-	needs := map[string][]string{"migrate": {"postgres.url"}, "topics": {"kafka.brokers"}, "dedup": config.Required()}
+	needs := map[string][]string{
+		"migrate": {"postgres.url"}, "topics": {"kafka.brokers"}, "dedup": config.Required(),
+		"clean": {"kafka.brokers"}, "duplicates": {"kafka.brokers"},
+	}
 	var ours []string
 	for name, s := range readComposition(t).Services {
 		if s.Image != ownImage {
