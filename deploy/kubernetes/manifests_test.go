@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,30 +87,66 @@ func TestManifests(t *testing.T) {
 	require.Empty(t, m.faults(t))
 }
 
-// TestManifestsWithKafkaTLS: the lines of the ConfigMap that are comments are
-// good as they stand, and each pod that reads them has their files.
-func TestManifestsWithKafkaTLS(t *testing.T) {
-	t.Parallel()
+// secured are the files with each line taken that is a comment, for TLS and
+// logins, and the line left out that it stands for.
+func secured(t *testing.T) map[string]string {
+	t.Helper()
 	all := files(t)
-	before := all["configmap.yaml"]
-	all["configmap.yaml"] = strings.NewReplacer("# tls: {", "tls: {", "# sasl: {", "sasl: {").Replace(before)
-	require.Len(t, all["configmap.yaml"], len(before)-4, "both lines")
-	m, err := decode(all)
+	optional := regexp.MustCompile(`# ((?:tls|sasl): \{.*|username: .*)`)
+	instead := regexp.MustCompile(`(?m)^( +(?:- )?).*\n +# instead: (.*)$`)
+	for name, count := range map[string][2]int{"configmap.yaml": {4, 1}, "migrate-job.yaml": {0, 1}} {
+		text := all[name]
+		require.Len(t, optional.FindAllString(text, -1), count[0], name)
+		require.Len(t, instead.FindAllString(text, -1), count[1], name)
+		all[name] = instead.ReplaceAllString(optional.ReplaceAllString(text, "$1"), "${1}${2}")
+	}
+	return all
+}
+
+// TestManifestsWithTLS: the lines that are comments are good as they stand, and
+// each pod that reads them has their files.
+func TestManifestsWithTLS(t *testing.T) {
+	t.Parallel()
+	m, err := decode(secured(t))
 	require.NoError(t, err)
 	require.Empty(t, m.faults(t))
 
 	pods := m.pods()
-	for _, p := range []pod{pods[0], pods[2]} { // the filter and the topics
-		require.Subset(t, p.mounted(), []string{"/etc/dedup/secrets/kafka-ca.crt", "/etc/dedup/secrets/kafka-password"}, p.name)
-	}
-	for _, file := range []string{"kafka-ca.crt", "kafka-password"} {
-		changed := files(t)
-		changed["configmap.yaml"] = all["configmap.yaml"]
+	require.Contains(t, pods[1].mounted(), "/etc/dedup/secrets/postgres-ca.crt")
+	require.Contains(t, pods[1].container.Env[0].Value, "sslrootcert=/etc/dedup/secrets/postgres-ca.crt")
+	for _, file := range []string{"kafka-ca.crt", "kafka-password", "redis-ca.crt", "postgres-ca.crt"} {
+		for _, p := range []pod{pods[0], pods[2]} { // the filter and the topics
+			require.Contains(t, p.mounted(), "/etc/dedup/secrets/"+file, p.name)
+		}
+		changed := secured(t)
 		changed["statefulset.yaml"] = strings.Replace(changed["statefulset.yaml"], "path: "+file, "path: other", 1)
 		m, err := decode(changed)
 		require.NoError(t, err)
 		require.Contains(t, strings.Join(m.faults(t), "\n"), file, "negative control")
 	}
+}
+
+// TestManifestsWithoutTLS: what only TLS or a login needs keeps no pod from
+// starting where it is not.
+func TestManifestsWithoutTLS(t *testing.T) {
+	t.Parallel()
+	m, err := decode(files(t))
+	require.NoError(t, err)
+	plain := m.config.Data["dedup.yaml"]
+	for _, p := range m.pods() {
+		for _, v := range p.spec.Volumes {
+			if v.Projected == nil {
+				continue
+			}
+			for _, s := range v.Projected.Sources {
+				for _, i := range s.Secret.Items {
+					needed := !strings.HasPrefix(i.Path, "kafka-") && !strings.HasSuffix(i.Path, "-ca.crt")
+					require.Equal(t, !needed, s.Secret.Optional != nil && *s.Secret.Optional, "%s: %s", p.name, i.Path)
+				}
+			}
+		}
+	}
+	require.NotRegexp(t, `(?m)^[^#]*-ca\.crt`, plain)
 }
 
 // TestManifestsBite is the negative control: each change is refused or found.

@@ -2,7 +2,9 @@ package house
 
 import (
 	"bytes"
+	"encoding/pem"
 	"flag"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -196,6 +198,11 @@ func TestConfigurationExamples(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("x\n"), 0o600))
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	require.NoError(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	files := strings.NewReplacer("/etc/dedup/kafka-ca.crt", authority, "/etc/dedup/redis-ca.crt", authority, "/etc/dedup/postgres-ca.crt", authority)
 	examples := 0
 	for _, d := range documents(t) {
 		var block []string
@@ -203,7 +210,7 @@ func TestConfigurationExamples(t *testing.T) {
 			if l.fence != "yaml" {
 				continue
 			}
-			block = append(block, regexp.MustCompile(`/run/secrets/\w+`).ReplaceAllString(l.text, secret))
+			block = append(block, files.Replace(regexp.MustCompile(`/run/secrets/\w+`).ReplaceAllString(l.text, secret)))
 			if i+1 < len(d.lines) && d.lines[i+1].no == l.no+1 {
 				continue // the block goes on
 			}
