@@ -34,6 +34,11 @@ func TestOutputsThatDoNotFit(t *testing.T) {
 	f := b.start(t, 0)
 	b.check(t)
 	require.Equal(t, map[string]int{"NEW": 3, "SEEN": 2, "INVALID": 1}, b.statuses(t))
+	for line := range strings.Lines(f.text(t)) {
+		if strings.Contains(line, "repair=") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
 	for _, repair := range repairs {
 		require.Equal(t, 1, strings.Count(f.text(t), fmt.Sprintf("repair=%q", repair)), "%s, once", repair)
 	}

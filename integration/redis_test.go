@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -246,4 +248,44 @@ func (b *bundle) restOfWindows(t *testing.T) map[string]time.Duration {
 		return err
 	}))
 	return rest
+}
+
+// TestRedisNeverReached: the filter is ready without Redis, and does not say of one
+// that it has not reached that it is well, before there is a message or after.
+func TestRedisNeverReached(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	b := newBundle(t, setup{Partitions: 1})
+	f := b.start(t, 0, "DEDUP_REDIS_ADDRS="+l.Addr().String())
+	says := func(what string) string {
+		code, body, err := f.get(t.Context(), "/readyz")
+		require.NoError(t, err)
+		require.Equal(t, 200, code, body)
+		require.NotContains(t, body, `"redis":"ok"`, what)
+		return body
+	}
+	says("at the first look")
+	until(t, "the first call has failed", func(context.Context) (bool, error) {
+		return strings.Contains(says("idle"), `"redis":"no answer to the last call (`), nil
+	})
+	for i := range 10 {
+		b.produce(t, orders("acme:edifact", i, 1)...)
+		b.awaitOutputs(t)
+	}
+	until(t, "down", func(context.Context) (bool, error) {
+		return strings.Contains(says("at work"), `"redis":"down, verdicts unaffected"`), nil
+	})
+	t.Log(strings.TrimSpace(says("at the end")))
+	b.check(t)
+	f.term(t)
+	b.checkStopped(t)
+	// One that answers is well, once it has.
+	f = b.start(t, 0)
+	until(t, "ok", func(ctx context.Context) (bool, error) {
+		_, body, err := f.get(ctx, "/readyz")
+		return strings.Contains(body, `"redis":"ok"`), err
+	})
+	f.term(t)
 }

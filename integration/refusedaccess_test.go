@@ -136,6 +136,11 @@ func TestAccessRefused(t *testing.T) {
 	})
 	ends("postgres, expired", nil, "PostgreSQL's certificate is valid from", "give the server a new one")
 	require.Zero(t, ask[int](t, b, `select count(*) from dedup_position`), "nothing was consumed")
+
+	for _, command := range []string{"up", "status", "plan"} {
+		r := b.try(t, []string{"DEDUP_POSTGRES_URL=" + plainPostgres(t, s)}, "migrate", command)
+		r.requireSentence(t, "PostgreSQL does not speak TLS: set ssl in postgresql.conf, or write sslmode=disable in postgres.url")
+	}
 }
 
 // plainPostgres is the run's own server, which has no TLS, as one with TLS would

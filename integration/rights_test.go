@@ -72,6 +72,7 @@ func TestEachRightMissingAtTheStart(t *testing.T) {
 			return run.code == 1 && strings.Contains(said, "Kafka principal User:filter lacks "+r.String()+"; grant: "+line), nil
 		})
 		t.Log(strings.TrimSpace(said))
+		require.Equal(t, 1, strings.Count(said, "\n"), "one sentence")
 		b.allow(t, devservices.UserFilter, r)
 	}
 	require.Empty(t, b.statuses(t), "nothing is consumed meanwhile")
@@ -283,6 +284,40 @@ func TestReadOnlyPostgres(t *testing.T) {
 	f.awaitLog(t, "waiting for postgres")
 	require.NoError(t, pg.Promote(t.Context()))
 	f.awaitReady(t)
+	b.check(t)
+	f.term(t)
+	b.checkStopped(t)
+}
+
+// TestPostgresRightTakenAwayAndGranted: a privilege is revoked while the filter
+// runs and granted again. Meanwhile nothing is consumed, readiness is red without
+// a break and names the privilege and the repair; then the same process goes on.
+func TestPostgresRightTakenAwayAndGranted(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, setup{Partitions: 1})
+	f := b.start(t, 0)
+	for i, c := range []struct{ privilege, on, named string }{
+		{"insert", "dedup_ledger", "INSERT on dedup_ledger"},
+		{"update", "dedup_position", "UPDATE on dedup_position"},
+		{"execute", "function " + ask[string](t, b, `select oid::regprocedure::text from pg_proc where proname = 'dedup_register_1'`), "EXECUTE on dedup_register_1"},
+	} {
+		b.produce(t, orders("acme:edifact", 100*i, 5)...)
+		b.awaitOutputs(t)
+		b.asOwner(t, "revoke "+c.privilege+" on "+c.on+" from dedup_app")
+		already := len(b.books())
+		b.produce(t, orders("acme:edifact", 100*i+50, 5)...)
+		f.awaitReason(t, "PostgreSQL role dedup_app lacks "+c.named+": run `dedup migrate up` as the schema's owner")
+		f.awaitReason(t, `"postgres":"rights missing for`)
+		var waiting []place
+		for _, s := range b.books()[already:] {
+			waiting = append(waiting, s.Place)
+		}
+		b.nothingCameOf(t, waiting)
+		b.asOwner(t, "grant "+c.privilege+" on "+c.on+" to dedup_app")
+		f.awaitReady(t)
+		b.awaitOutputs(t)
+		require.Equal(t, i+1, strings.Count(f.text(t), "the ledger answers again"), "it was red without a break")
+	}
 	b.check(t)
 	f.term(t)
 	b.checkStopped(t)

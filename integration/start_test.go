@@ -19,12 +19,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireFailure: exit 1, a sentence that says what to do.
+// requireFailure: exit 1, one sentence that says what to do.
 func (b *bundle) requireFailure(t *testing.T, env []string, sentences ...string) {
 	t.Helper()
-	r := b.try(t, append(env, "DEDUP_HTTP_LISTEN=127.0.0.1:0"), "run")
-	require.Equal(t, 1, r.code, r.stderr)
+	r := b.try(t, append(env, "DEDUP_HTTP_LISTEN=127.0.0.1:0", "DEDUP_LOG_LEVEL=error"), "run")
+	r.requireSentence(t, sentences...)
+}
+
+// requireSentence: exit 1, one line on stderr that says all of this, and nothing
+// else.
+func (r *result) requireSentence(t *testing.T, sentences ...string) {
+	t.Helper()
 	require.Empty(t, r.stdout, "stdout is for data")
+	r.requireSays(t, sentences...)
+}
+
+// requireSays: exit 1 and one line on stderr, whatever was on stdout before.
+func (r *result) requireSays(t *testing.T, sentences ...string) {
+	t.Helper()
+	t.Logf("exit %d: %s", r.code, strings.TrimSpace(r.stderr))
+	require.Equal(t, 1, r.code, r.stderr)
+	require.Equal(t, 1, strings.Count(r.stderr, "\n"), "one sentence: %s", r.stderr)
 	for _, s := range sentences {
 		require.Contains(t, r.stderr, s)
 	}
@@ -93,7 +108,24 @@ func TestPostgresCredentials(t *testing.T) {
 	} {
 		b.requireFailure(t, env, "PostgreSQL refuses the login", "postgres.url")
 	}
-	b.requireFailure(t, as("dedup_app", right, "no_such_database"), "no_such_database")
+	prefer := func(env []string) []string {
+		return []string{strings.ReplaceAll(env[0], "sslmode=disable", "sslmode=prefer")}
+	}
+	unnamed := prefer(as("dedup_app", right, "no_such_database"))
+	b.requireFailure(t, unnamed, "PostgreSQL has no such database; correct its name in postgres.url", `FATAL: database "no_such_database" does not exist`)
+	for _, command := range []string{"up", "status", "plan"} {
+		r := b.try(t, unnamed, "migrate", command)
+		r.requireSentence(t, "PostgreSQL has no such database; correct its name in postgres.url", `FATAL: database "no_such_database" does not exist`)
+	}
+	// That the server has no TLS is not why it does not let us in: what is waited
+	// for with sslmode=disable is waited for with the default, too.
+	limit := "alter database " + b.db.Name + " connection limit "
+	require.NoError(t, b.query(t.Context(), limit+"0", nil))
+	late := b.launch(t, 2, prefer(as("dedup_app", right, b.db.Name))...)
+	late.awaitReason(t, "FATAL: too many connections for database")
+	require.NoError(t, b.query(t.Context(), limit+"-1", nil))
+	late.awaitReady(t)
+	late.term(t)
 
 	secret := filepath.Join(b.dir, "password")
 	require.NoError(t, os.WriteFile(secret, []byte(right+"\n"), 0o600))
@@ -269,6 +301,7 @@ flows:
 `), 0o600))
 	b.config = bad
 	r := b.try(t, nil, "run")
+	t.Logf("exit %d:\n%s", r.code, r.stderr)
 	require.Equal(t, 2, r.code, r.stderr)
 	require.Empty(t, r.stdout)
 	for line, field := range map[int]string{1: "sesion_timeout", 3: "postgres.lock_timeout", 4: "processor.sessions", 5: "topics.clean", 7: "flows[0].window"} {

@@ -167,9 +167,10 @@ func (f *filter) awaitReason(t *testing.T, text string) {
 	last := ""
 	f.await(t, readyWithin, func() string { return fmt.Sprintf("/readyz does not say %q: %s", text, last) }, func() bool {
 		code, body, err := f.get(t.Context(), "/readyz")
-		last = fmt.Sprintf("%d %s", code, body)
+		last = fmt.Sprintf("%d %s", code, strings.TrimSpace(body))
 		return err == nil && code == 503 && strings.Contains(body, text)
 	})
+	t.Log(last)
 }
 
 // ends waits until the filter has ended by itself.

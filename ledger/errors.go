@@ -17,8 +17,12 @@ var (
 	// ErrRejected is a data error (SQLSTATE class 22, 23502, 23514): the chunk
 	// holds a record the tables cannot take. Halving finds it.
 	ErrRejected = errors.New("ledger: the data was rejected")
-	// ErrSchema says that the schema, a function or a right is missing or of
-	// another version: time alone does not mend it.
+	// ErrDenied says that a right on the tables was taken away while we run, and
+	// names it. Nothing was written. It may be given back: it is waited for.
+	ErrDenied = errors.New("ledger: a right is missing")
+	// ErrSchema says that the schema or a function is missing or of another
+	// version, or that a right is missing at the start: time alone does not mend
+	// it.
 	ErrSchema = errors.New("ledger: schema or rights do not fit this program")
 )
 

@@ -22,7 +22,7 @@ func Status(ctx context.Context, url string) ([]State, error) {
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to PostgreSQL: %w", err)
+		return nil, fmt.Errorf("asking PostgreSQL for its schema: %w", Brief(err))
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	have, err := current(ctx, conn)

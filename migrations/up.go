@@ -81,7 +81,7 @@ func up(ctx context.Context, db *sql.DB, o Options) error {
 		return fmt.Errorf("the role may not make the ledger: connect as the schema's owner: %w", err)
 	}
 	if err != nil {
-		return fmt.Errorf("applying migrations: %w", err)
+		return fmt.Errorf("applying migrations: %w", Brief(err))
 	}
 	if _, err := db.ExecContext(ctx, after); err != nil {
 		return fmt.Errorf("granting rights and making months: %w", err)
@@ -111,6 +111,7 @@ func parse(url string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, errors.New("the PostgreSQL URL cannot be read: postgres://user@host:port/database is expected")
 	}
+	config.DialFunc = AskTLS(config.DialFunc)
 	return config, nil
 }
 

@@ -41,6 +41,9 @@ func (s *session) settle(ctx context.Context) error {
 	if len(waiting) == 0 {
 		return nil
 	}
+	if err := s.rightsBack(ctx); err != nil {
+		return err
+	}
 	ready, err := s.lookUp(ctx, waiting)
 	if err != nil {
 		return err

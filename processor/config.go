@@ -16,7 +16,7 @@ import (
 // Registrar decides: it registers chunks in PostgreSQL.
 type Registrar interface {
 	// Register takes a chunk as one statement. Errors are ledger.ErrClaimLost,
-	// ErrUnavailable, ErrRejected or ErrSchema.
+	// ErrUnavailable, ErrDenied, ErrRejected or ErrSchema.
 	Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer, error)
 	// Reject says that an output topic refused a registered record: its row is
 	// closed and its account becomes INVALID.
@@ -34,6 +34,12 @@ type Positions interface {
 	RecordGap(ctx context.Context, c ledger.Claim, g *ledger.Gap) (fresh bool, err error)
 	// Hold tells the row why the partition is not consumed.
 	Hold(ctx context.Context, p ledger.Partition, c ledger.Claim, reason, why string) error
+}
+
+// Rights are the role's on the ledger's tables.
+type Rights interface {
+	// Denied is a ledger.ErrDenied that names what is missing, or nil.
+	Denied(ctx context.Context) error
 }
 
 // Memory takes facts after the commit; it never blocks and never fails.
@@ -54,6 +60,7 @@ type Ledger struct {
 	ID        uuid.UUID
 	Registrar Registrar
 	Positions Positions
+	Rights    Rights
 	Memory    Memory
 }
 

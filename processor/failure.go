@@ -36,6 +36,13 @@ func (s *session) noteFailure(doing string, err error) {
 			level = slog.LevelWarn
 		}
 		s.log.Log(context.Background(), level, "the ledger does not answer; nothing is consumed meanwhile", "doing", doing, "error", err)
+	case errors.Is(err, ledger.ErrDenied):
+		s.denied = true
+		level := slog.LevelDebug
+		if s.state.ledgerDenies(err) {
+			level = slog.LevelWarn
+		}
+		s.log.Log(context.Background(), level, "a right on PostgreSQL is missing; nothing is consumed until it is there again", "doing", doing, "error", err)
 	case isDenied(err):
 		s.log.Log(context.Background(), s.state.levelOf(err), "a right is missing; trying again", "doing", doing, "error", err)
 	default:

@@ -313,6 +313,9 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 	case errors.Is(e.err, errOutputsGone):
 		s.hold(p, heldOutputsGone, e.err.Error())
 		s.tellHeld(ctx, []*part{p})
+	case errors.Is(e.err, ledger.ErrDenied):
+		s.noteFailure("learning", e.err)
+		p.retry(time.Second)
 	case e.err != nil:
 		s.log.Warn("learning stopped; the position is read anew", "topic", p.topic, "partition", p.partition, "error", e.err)
 		p.retry(time.Second)

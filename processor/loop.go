@@ -47,6 +47,7 @@ type session struct {
 	rejected map[ledger.Origin]rejection // records an output refused, until they are committed
 	narrow   narrowing
 	failures int       // consecutive, for the back-off
+	denied   bool      // PostgreSQL: a right was missing when it was last needed
 	raised   time.Time // when the outputs' ends were last read
 }
 

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,6 +55,20 @@ func isDenied(err error) bool {
 		}
 	}
 	return false
+}
+
+// rightsBack waits for what PostgreSQL denied. The claim that a partition starts
+// with needs fewer rights than a registration: without this it would start again
+// and again, and readiness with it.
+func (s *session) rightsBack(ctx context.Context) error {
+	if !s.denied {
+		return nil
+	}
+	if err := s.cfg.Ledger.Rights.Denied(ctx); err != nil {
+		return fmt.Errorf("looking whether it is there again: %w", err)
+	}
+	s.denied = false
+	return nil
 }
 
 // holdDenied holds the partitions of a batch that have an output for a topic

@@ -19,8 +19,9 @@ type Status struct {
 	Waiting    []string // pending or learning
 	Stuck      []Held   // those of Waiting that wait for what should have come long ago
 	Held       []Held
-	Blocked    time.Duration // since when the ledger does not answer; 0: it does
+	Blocked    time.Duration // since when the ledger does not answer, or denies a right; 0: it answers
 	BlockedWhy string
+	Denied     bool          // it does answer, that a right is missing
 	LastCommit time.Time     // zero: none yet
 	Failing    time.Duration // since when transactions are not committed; 0: they are
 	FailingWhy string
@@ -38,6 +39,7 @@ type sessionState struct {
 	silent     time.Time // since when the ledger does not answer
 	silentTold time.Time // when the log said so
 	silentWhy  string
+	refusing   bool      // silent, for it answers that a right is missing
 	failing    time.Time // since when no transaction is committed
 	failingWhy string
 	deniedTold time.Time // when the log said that a right is missing
@@ -105,7 +107,7 @@ func (st *sessionState) ledgerAnswered() (after time.Duration) {
 		if !st.silent.IsZero() {
 			after = time.Since(st.silent)
 		}
-		st.silent, st.silentTold, st.silentWhy = time.Time{}, time.Time{}, ""
+		st.silent, st.silentTold, st.silentWhy, st.refusing = time.Time{}, time.Time{}, "", false
 	})
 	return after
 }
@@ -120,8 +122,15 @@ func (st *sessionState) ledgerSilent(err error) (tell bool) {
 		if tell = now.Sub(st.silentTold) >= time.Minute; tell {
 			st.silentTold = now
 		}
-		st.silentWhy = err.Error()
+		st.silentWhy, st.refusing = err.Error(), false
 	})
+	return tell
+}
+
+// ledgerDenies is ledgerSilent for a right that is missing.
+func (st *sessionState) ledgerDenies(err error) (tell bool) {
+	tell = st.ledgerSilent(err)
+	st.set(func() { st.refusing = true })
 	return tell
 }
 
@@ -171,7 +180,7 @@ func (st *sessionState) addTo(out *Status, now time.Time) {
 		out.Joining++
 	}
 	if !st.silent.IsZero() && now.Sub(st.silent) > out.Blocked {
-		out.Blocked, out.BlockedWhy = now.Sub(st.silent), st.silentWhy
+		out.Blocked, out.BlockedWhy, out.Denied = now.Sub(st.silent), st.silentWhy, st.refusing
 	}
 	if !st.failing.IsZero() && now.Sub(st.failing) > out.Failing {
 		out.Failing, out.FailingWhy = now.Sub(st.failing), st.failingWhy

@@ -19,6 +19,7 @@ import (
 	"dedupledger/internal/app/config"
 	"dedupledger/ledger"
 	"dedupledger/ledger/cold"
+	"dedupledger/migrations"
 )
 
 const (
@@ -91,13 +92,13 @@ func ExplainKafka(k config.Kafka, err error) error {
 
 // ExplainPostgres gives an error of a connection to PostgreSQL its sentence.
 func ExplainPostgres(p config.Postgres, err error) error {
+	if why, said := cold.Refused(err); why != "" {
+		return &access.Refusal{Sentence: why, Err: said}
+	}
 	if errors.Is(err, ledger.ErrSchema) {
 		return err // it has its sentence
 	}
-	if why := cold.LoginRefused(err); why != "" {
-		return &access.Refusal{Sentence: why, Err: err}
-	}
-	if errors.Is(err, cold.ErrNoTLS) {
+	if errors.Is(err, migrations.ErrNoTLS) {
 		return &access.Refusal{Sentence: "PostgreSQL does not speak TLS: set ssl in postgresql.conf, or write sslmode=disable in postgres.url", Err: err}
 	}
 	files, urlErr := access.PostgresTLS(p.URL.Reveal())

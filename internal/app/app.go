@@ -264,7 +264,7 @@ func (a *app) processorConfig(router routerType, input topics.Input, keyer rules
 		MaxRecord: c.Topics.MaxRecordBytes, PayloadCopies: int64(c.Duplicates.PayloadCopies), BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,
 		BatchWait: c.Processor.BatchWait, StallExit: c.Processor.StallExit, ShutdownGrace: c.Processor.ShutdownGrace,
 		MetricScopes: c.Metrics.Scopes, Router: router, Input: input, Keyer: keyer,
-		Ledger:   processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Memory: a.tiers},
+		Ledger:   processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Rights: a.cold, Memory: a.tiers},
 		Log:      a.Log,
 		Registry: a.reg, ClientOptions: append(a.kafkaOptions(), a.ClientOptions...),
 	}

@@ -100,7 +100,11 @@ func (r *readiness) report() (report, bool) {
 		Sessions: st.Sessions, Joining: st.Joining, Running: st.Running, Pending: st.Waiting,
 	}
 	if st.Blocked > 0 {
-		out.Postgres = fmt.Sprintf("no answer for %s (%s)", st.Blocked.Round(time.Second), st.BlockedWhy)
+		what := "no answer"
+		if st.Denied {
+			what = "rights missing"
+		}
+		out.Postgres = fmt.Sprintf("%s for %s (%s)", what, st.Blocked.Round(time.Second), st.BlockedWhy)
 	}
 	for _, h := range st.Stuck {
 		out.Stuck = append(out.Stuck, heldReport(h))

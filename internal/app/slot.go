@@ -36,7 +36,7 @@ func (s slots) Yield(ctx context.Context) (slot int, err error) {
 }
 
 func (s slots) waitFor(ctx context.Context, try func(context.Context) error) error {
-	return s.retry(ctx, "slot", try, func(err error) bool { return errors.Is(err, ledger.ErrUnavailable) })
+	return s.retry(ctx, "slot", try, func(err error) bool { return errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrDenied) })
 }
 
 func (s slots) named(slot int, err error) int {

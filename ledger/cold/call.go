@@ -76,12 +76,12 @@ func (l *Ledger) call(ctx context.Context, f function, p *params, read func(*row
 			return nil
 		}
 		if !wroteNothing(err) || try >= maxTries {
-			return classify("calling "+f.name, err)
+			return l.failed(ctx, "calling "+f.name, err)
 		}
 		l.log.DebugContext(ctx, "the ledger is contended, the call is made again", "function", f.name, "sqlstate", sqlstate(err), "try", try+1)
 		select {
 		case <-ctx.Done():
-			return classify("calling "+f.name, err)
+			return l.failed(ctx, "calling "+f.name, err)
 		case <-time.After(backOff(try)):
 		}
 	}

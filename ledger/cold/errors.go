@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"dedupledger/ledger"
+	"dedupledger/migrations"
 )
 
 // SQLSTATEs (PostgreSQL, appendix A) and our own, raised by the functions of
@@ -32,19 +33,38 @@ const (
 // classify wraps err with what was attempted and with the ledger's error that
 // tells the caller what to do.
 func classify(attempt string, err error) error {
+	err = migrations.Brief(err)
 	if why := LoginRefused(err); why != "" {
 		return fmt.Errorf("%s: %w: %s: %w", attempt, kind(err), why, err)
 	}
 	return fmt.Errorf("%s: %w: %w", attempt, kind(err), err)
 }
 
-// atStart is classify for a start: a refused login is then a mistake to be told
-// at once, while later it may be a password under rotation.
+// atStart is classify for a start: a refused login or a right that is missing is
+// then a mistake to be told at once, while later it may be a password under
+// rotation, or a right that comes back.
 func atStart(attempt string, err error) error {
+	err = migrations.Brief(err)
 	if why := LoginRefused(err); why != "" {
 		return fmt.Errorf("%s: %w: %s: %w", attempt, ledger.ErrSchema, why, err)
 	}
+	if sqlstate(err) == codeNotPermitted {
+		return fmt.Errorf("%s: %w: %w", attempt, ledger.ErrSchema, err)
+	}
 	return classify(attempt, err)
+}
+
+// Refused is a sentence for a start that PostgreSQL refuses, with the repair, and
+// the server's own words; "" where it is no refusal.
+func Refused(err error) (why string, said error) {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return "", nil
+	}
+	if refused.Code == codeNoDatabase {
+		return "PostgreSQL has no such database; correct its name in postgres.url, or make it (create database ... owner dedup_owner)", refused
+	}
+	return LoginRefused(err), refused
 }
 
 // LoginRefused is a sentence for a login that PostgreSQL refuses, or "". It says
@@ -71,6 +91,8 @@ func kind(err error) error {
 		return ledger.ErrRejected
 	case codeNotNullViolation:
 		return ledger.ErrRejected
+	case codeNotPermitted:
+		return ledger.ErrDenied
 	case codeWrongIsolation, codeFeatureNotSupported, codeNoDatabase, codeNoSchema:
 		return ledger.ErrSchema
 	}

@@ -41,7 +41,7 @@ func (l *Ledger) RecordGap(ctx context.Context, claim ledger.Claim, g *ledger.Ga
 	})
 	switch {
 	case err != nil:
-		return false, classify(fmt.Sprintf("recording a gap of partition %s", g.Partition), err)
+		return false, l.failed(ctx, fmt.Sprintf("recording a gap of partition %s", g.Partition), err)
 	case positions == 0:
 		return false, fmt.Errorf("recording a gap of partition %s: %w", g.Partition, ledger.ErrClaimLost)
 	}
@@ -60,7 +60,7 @@ func (l *Ledger) Hold(ctx context.Context, of ledger.Partition, claim ledger.Cla
 		return err
 	})
 	if err != nil {
-		return classify(fmt.Sprintf("telling why partition %s is held", of), err)
+		return l.failed(ctx, fmt.Sprintf("telling why partition %s is held", of), err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (l *Ledger) EnsureMonths(ctx context.Context, ahead int) (headroomDays int,
 		return conn.QueryRow(sent, "select dedup_months_1($1)", ahead).Scan(&headroomDays)
 	})
 	if err != nil {
-		return 0, classify("making months ahead", err)
+		return 0, l.failed(ctx, "making months ahead", err)
 	}
 	return headroomDays, nil
 }

@@ -134,7 +134,7 @@ func (l *Ledger) number(ctx context.Context, again []numbered) error {
 		return rows.Err()
 	})
 	if err != nil {
-		return classify("numbering redelivered repeats", err)
+		return l.failed(ctx, "numbering redelivered repeats", err)
 	}
 	return nil
 }

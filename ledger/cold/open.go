@@ -120,7 +120,7 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 	config.MaxConnLifetimeJitter = c.Lifetime / 10
 	conn := config.ConnConfig
 	conn.ConnectTimeout = c.ConnectTimeout
-	conn.DialFunc = dial(dialer(c))
+	conn.DialFunc = migrations.AskTLS(dialer(c).DialContext)
 	if c.NoStatementCache {
 		conn.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}

@@ -42,7 +42,7 @@ func (l *Ledger) Claim(ctx context.Context, key ledger.PositionKey, claim ledger
 		return ledger.PositionRow{}, false, nil
 	}
 	if err != nil {
-		return ledger.PositionRow{}, false, classify(fmt.Sprintf("claiming partition %s", key.Partition), err)
+		return ledger.PositionRow{}, false, l.failed(ctx, fmt.Sprintf("claiming partition %s", key.Partition), err)
 	}
 	if position.Group != key.Group {
 		return ledger.PositionRow{}, false, &ledger.OtherGroupError{Partition: key.Partition, Owner: position.Group}
@@ -75,7 +75,7 @@ func (l *Ledger) OpenPosition(ctx context.Context, key ledger.PositionKey, claim
 		return err
 	})
 	if err != nil {
-		return false, classify(fmt.Sprintf("opening the position of partition %s", key.Partition), err)
+		return false, l.failed(ctx, fmt.Sprintf("opening the position of partition %s", key.Partition), err)
 	}
 	return created, nil
 }
@@ -112,7 +112,7 @@ func (l *Ledger) Flush(ctx context.Context, advances []ledger.Advance) error {
 		return nil
 	})
 	if err != nil {
-		refused = append(refused, classify("writing W", err))
+		refused = append(refused, l.failed(ctx, "writing W", err))
 	}
 	return errors.Join(refused...)
 }

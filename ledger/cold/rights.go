@@ -2,6 +2,7 @@ package cold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -60,25 +61,62 @@ type standing struct {
 
 // checkRights says in one sentence why the ledger could not be written, or nil.
 func (l *Ledger) checkRights(ctx context.Context) error {
-	privileges, objects := needs()
-	var s standing
-	err := l.pool.QueryRow(ctx, askRights, privileges, objects).Scan(&s.role, &s.database, &s.missing, &s.standby, &s.readOnly, &s.source)
+	s, err := l.standing(ctx)
 	if err != nil {
 		return atStart("checking our rights", err)
 	}
 	return s.judge()
 }
 
+func (l *Ledger) standing(ctx context.Context) (s standing, err error) {
+	privileges, objects := needs()
+	err = l.pool.QueryRow(ctx, askRights, privileges, objects).Scan(&s.role, &s.database, &s.missing, &s.standby, &s.readOnly, &s.source)
+	return s, err //nolint:wrapcheck // the callers say what for
+}
+
+// Denied is a ledger.ErrDenied that names the rights which the running filter
+// misses, with the repair, or nil if it has all.
+func (l *Ledger) Denied(ctx context.Context) error {
+	s, err := l.standing(ctx)
+	if err != nil {
+		return classify("checking our rights", err)
+	}
+	if len(s.missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: PostgreSQL role %s lacks %s: run `dedup migrate up` as the schema's owner, which grants all that it needs, or grant this again", ledger.ErrDenied, s.role, s.shown())
+}
+
+// failed is classify of a running filter: a right that was taken away is named.
+// The server's own words name a table, and not the privilege.
+func (l *Ledger) failed(ctx context.Context, attempt string, err error) error {
+	classified := classify(attempt, err)
+	if !errors.Is(classified, ledger.ErrDenied) {
+		return classified
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.config.StatementTimeout)
+	defer cancel()
+	if named := l.Denied(ctx); errors.Is(named, ledger.ErrDenied) {
+		return fmt.Errorf("%s: %w: %w", attempt, named, err)
+	}
+	return classified
+}
+
 const shownRights = 4
+
+// shown is what is missing, in a line.
+func (s *standing) shown() string {
+	shown := strings.Join(s.missing[:min(len(s.missing), shownRights)], ", ")
+	if more := len(s.missing) - shownRights; more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
+	}
+	return shown
+}
 
 func (s *standing) judge() error {
 	switch {
 	case len(s.missing) > 0:
-		shown := strings.Join(s.missing[:min(len(s.missing), shownRights)], ", ")
-		if more := len(s.missing) - shownRights; more > 0 {
-			shown += fmt.Sprintf(" and %d more", more)
-		}
-		return fmt.Errorf("%w: PostgreSQL role %s lacks %s: connect as dedup_app, or make that role and run `dedup migrate up` again, as the schema's owner", ledger.ErrSchema, s.role, shown)
+		return fmt.Errorf("%w: PostgreSQL role %s lacks %s: connect as dedup_app, or make that role and run `dedup migrate up` again, as the schema's owner", ledger.ErrSchema, s.role, s.shown())
 	case s.standby:
 		return fmt.Errorf("%w: PostgreSQL is a standby and takes no writes: name the primary in postgres.url, or all servers with target_session_attrs=read-write; waiting until it is promoted", ledger.ErrUnavailable)
 	case s.readOnly:

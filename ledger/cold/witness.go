@@ -35,7 +35,7 @@ func (l *Ledger) CountWitnesses(ctx context.Context, witnesses []ledger.Witness)
 		return err
 	})
 	if err != nil {
-		return classify("counting witnesses", err)
+		return l.failed(ctx, "counting witnesses", err)
 	}
 	return nil
 }

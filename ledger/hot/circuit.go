@@ -31,11 +31,12 @@ type circuit struct {
 	explain func(error) string
 
 	mu      sync.Mutex
-	errors  int // in a row, while closed
+	reached bool // it has taken a call once
+	errors  int  // in a row, while closed
 	open    bool
 	until   time.Time // while open: no call before
 	probing bool      // while open: the probe is out
-	why     error     // while open: the last failure
+	why     error     // the last failure, while there is no success after it
 	words   string    // its sentence, or ""
 }
 
@@ -65,12 +66,13 @@ func (c *circuit) done(ctx context.Context, probe bool, err error) {
 		c.probed(ctx, err)
 	case c.open, errors.Is(err, context.Canceled):
 	case err == nil:
-		c.errors = 0
+		c.reached, c.errors, c.why, c.words = true, 0, nil, ""
 	default:
 		c.errors++
+		c.why, c.words = err, c.explain(err)
 		// A right that is missing is missing for the next call, too.
 		if refused := redis.IsPermissionError(err); refused || c.errors >= c.cfg.Errors {
-			c.open, c.until, c.why, c.words = true, c.now().Add(c.cfg.Open), err, c.explain(err)
+			c.open, c.until = true, c.now().Add(c.cfg.Open)
 			c.tell(ctx, refused)
 		}
 	}
@@ -92,7 +94,7 @@ func (c *circuit) probed(ctx context.Context, err error) {
 	c.probing = false
 	switch {
 	case err == nil:
-		c.open, c.errors, c.why, c.words = false, 0, nil, ""
+		c.reached, c.open, c.errors, c.why, c.words = true, false, 0, nil, ""
 		c.log.InfoContext(ctx, "Redis answers again")
 	case errors.Is(err, context.Canceled): // the caller went away: the next call probes
 	default:
@@ -118,13 +120,17 @@ func (c *circuit) trouble() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case !c.open:
+	case c.why == nil && !c.reached:
+		return "not asked yet"
+	case c.why == nil:
 		return ""
 	case redis.IsPermissionError(c.why):
 		return "refused: " + c.why.Error()
 	case c.words != "":
 		return "refused: " + c.words
-	default:
+	case c.open:
 		return "down"
+	default:
+		return "no answer to the last call (" + c.why.Error() + ")"
 	}
 }

@@ -85,7 +85,8 @@ func (h *Hot) Close() error {
 // CircuitOpen reports whether Redis is taken for down (dedup_hot_circuit_open).
 func (h *Hot) CircuitOpen() bool { return h.circuit.isOpen() }
 
-// Trouble says why Redis is left alone, in a few words; "" while it is used.
+// Trouble says in a few words why Redis is left alone, or that it did not take
+// the last call, or none yet; "" while it answers.
 func (h *Hot) Trouble() string { return h.circuit.trouble() }
 
 func (c Config) validate() error {
