@@ -76,6 +76,14 @@ docker-slice: ## run a slice of the tests with services in containers
 compose-check: build ## run docker-compose.yml with its sample, down and up again
 	deploy/compose/check.sh
 
+# A campaign of faults: three brokers, a standby, Sentinel, proxies between. Takes
+# what make test needs.
+SEED ?=
+MINUTES ?= 30
+.PHONY: chaos
+chaos: services-if-needed ## inflict faults on real services for MINUTES (30), drawn from SEED, and judge every record
+	@$(GO) run ./integration/chaos -minutes $(MINUTES) $(if $(SEED),-seed $(SEED)) $(ARGS)
+
 # What the suite is worth: takes minutes, and needs what make test needs.
 .PHONY: controls
 controls: services-if-needed ## break each rule of the product and see its test fail

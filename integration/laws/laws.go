@@ -170,30 +170,48 @@ func verdictOf(o *Observation, out *Output, s *Sent) error {
 // Repeats checks: a SEEN or DRIFT names the accepted record of its key, and its own
 // bytes decide which of both it is.
 func Repeats(o *Observation) (faults []error) {
-	accepted := map[Place]bool{}
+	byOrigin := map[Place]*Output{}
 	for _, out := range o.Outputs {
-		accepted[out.Origin] = accepted[out.Origin] || out.Kind == Clean
+		if byOrigin[out.Origin] == nil || out.Kind == Clean {
+			byOrigin[out.Origin] = out
+		}
 	}
 	for _, out := range o.Outputs {
 		s := o.Sent[out.Origin]
 		if s == nil || out.Kind != Duplicates {
 			continue
 		}
-		if err := repeatOf(o, out, s, accepted); err != nil {
+		if err := repeatOf(o, out, s, byOrigin); err != nil {
 			faults = append(faults, fmt.Errorf("repeat %s of %s: %w", out, out.Origin, err))
 		}
 	}
 	return faults
 }
 
-func repeatOf(o *Observation, out *Output, s *Sent, accepted map[Place]bool) error {
+// judgedAnew reports whether the first that a repeat names has become a repeat
+// itself, rightly (docs/operations.md, "PostgreSQL is down"):
+//
+//	the first is registered, and its batch is thrown back before its commit
+//	a copy is SEEN of it
+//	its window ends; another copy is NEW and opens the next
+//	the first comes again, and is SEEN of that
+func judgedAnew(repeat, first *Output) bool {
+	if first == nil || first.Kind != Duplicates {
+		return false
+	}
+	_, end, err := windowOf(repeat)
+	next, _, err2 := windowOf(first)
+	return errors.Join(err, err2) == nil && !next.Before(end)
+}
+
+func repeatOf(o *Observation, out *Output, s *Sent, byOrigin map[Place]*Output) error {
 	at, err := ParsePlace(Header(out.Record, "dedup-first-origin"))
 	if err != nil {
 		return err
 	}
 	first := o.Sent[at]
 	switch {
-	case first == nil || !accepted[at]:
+	case first == nil || byOrigin[at] == nil || byOrigin[at].Kind != Clean && !judgedAnew(out, byOrigin[at]):
 		return fmt.Errorf("first %s is not in clean", at)
 	case at == out.Origin:
 		return errors.New("is called a repeat of itself")
@@ -208,7 +226,7 @@ func repeatOf(o *Observation, out *Output, s *Sent, accepted map[Place]bool) err
 	return nil
 }
 
-// IDOf is the dedup-id of an accepted raw Record: UUIDv5 (RFC 9562 §5.5) of
+// IDOf is the dedup-id of an accepted raw record: UUIDv5 (RFC 9562 §5.5) of
 // "partition/epoch/offset" in the namespace of the topic's id.
 func (o *Observation) IDOf(p Place) string {
 	return uuid.NewSHA1(o.TopicIDs[p.Topic], fmt.Appendf(nil, "%d/%d/%d", p.Partition, o.Epochs[p], p.Offset)).String()

@@ -18,7 +18,8 @@ import (
 // gone when it ends.
 type Redis struct{ Server }
 
-func startRedis(ctx context.Context, folder string) (*Redis, error) {
+// startRedis adds more to the command line.
+func startRedis(ctx context.Context, folder string, more ...string) (*Redis, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, absent("redis-server is not on PATH")
@@ -27,10 +28,10 @@ func startRedis(ctx context.Context, folder string) (*Redis, error) {
 	r.arrange = func(ports []int) (unit, error) {
 		return command{
 			path: path,
-			args: []string{
+			args: append([]string{
 				"--port", strconv.Itoa(ports[0]), "--bind", loopback, "--dir", folder,
 				"--save", "", "--appendonly", "no", "--daemonize", "no",
-			},
+			}, more...),
 			dir: folder, log: filepath.Join(folder, "redis.log"),
 			orphaned: syscall.SIGKILL, asked: syscall.SIGTERM,
 		}, nil

@@ -234,7 +234,7 @@ func (s *Services) StartRedis(ctx context.Context) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	start := startRedis
+	start := func(ctx context.Context, folder string) (*Redis, error) { return startRedis(ctx, folder) }
 	if s.engine != nil {
 		start = func(ctx context.Context, folder string) (*Redis, error) { return containRedis(ctx, s.engine, folder) }
 	}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// recoverWithin bounds the time until every partition goes on after a fault: a
+	// session timeout, a transaction timeout and a rebalance have room in it.
+	recoverWithin = 3 * time.Minute
+	settleWithin  = 5 * time.Minute
+)
+
+// campaign is one run.
+type campaign struct {
+	o       options
+	s       *stage
+	crew    *crew
+	traffic *traffic
+	tail    *tail
+	meter   *meter
+	out     io.Writer
+	rng     *rand.Rand // of faults
+	began   time.Time
+
+	mu     sync.Mutex
+	done   []inflicted
+	noted  string
+	losses int // faults after which PostgreSQL lacked commits
+}
+
+// inflicted is a fault that was done.
+type inflicted struct {
+	kind      string
+	recovered time.Duration // -1: the next came before
+}
+
+// conduct runs a campaign and prints its table. The error says which law broke.
+func conduct(ctx context.Context, o options, out io.Writer) (err error) {
+	fmt.Fprintf(out, "seed %d\n", o.seed)
+	defer fmt.Fprintf(out, "seed %d\n", o.seed)
+	began := time.Now()
+	s, err := raise(ctx, o, out)
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err != nil {
+		return err
+	}
+	c := &campaign{o: o, s: s, out: out, rng: rand.New(rand.NewPCG(o.seed, 0)), traffic: newTraffic(s, o.seed), crew: &crew{s: s}, began: time.Now()}
+	fmt.Fprintf(out, "services up after %s: three brokers %s, Redis %s, PostgreSQL %s with standby %s\n", time.Since(began).Round(time.Second),
+		strings.Join(s.kafka.Addrs(), " "), c.redisName(), s.primary.Addr(), s.standby.Addr())
+	if c.tail, err = newTail(s); err != nil {
+		return err
+	}
+	defer c.tail.client.Close()
+	c.meter = newMeter(c.crew)
+	err = c.run(ctx)
+	if err != nil {
+		c.crew.tell(out)
+	}
+	return errors.Join(err, c.crew.close())
+}
+
+func (c *campaign) redisName() string {
+	if c.o.cluster {
+		return "Cluster"
+	}
+	return "with Sentinel"
+}
+
+// run does the faults beside the traffic, lets everything settle and judges.
+func (c *campaign) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sending, stop := context.WithCancel(ctx)
+	defer stop()
+	var side sync.WaitGroup
+	aside := func(ctx context.Context, what func(context.Context) error) chan struct{} {
+		done := make(chan struct{})
+		side.Go(func() {
+			defer close(done)
+			if err := what(ctx); err != nil {
+				cancel(err)
+			}
+		})
+		return done
+	}
+	aside(ctx, c.tail.run)
+	aside(ctx, c.meter.run)
+	aside(ctx, c.progress)
+	for way := range 2 {
+		if err := c.crew.start(way); err != nil {
+			return err
+		}
+	}
+	sent := aside(sending, c.traffic.run)
+	err := c.faults(ctx)
+	stop()
+	<-sent
+	if err == nil {
+		err = c.settle(ctx)
+	}
+	cause := context.Cause(ctx)
+	if err == nil {
+		err = c.judge(ctx)
+	} else {
+		c.report(nil)
+	}
+	cancel(nil)
+	side.Wait()
+	if errors.Is(err, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// faults draws from a bag of all kinds, and fills it again when it is empty.
+func (c *campaign) faults(ctx context.Context) error {
+	if err := c.recover(ctx, c.tail.mark(c.s)); err != nil {
+		return fmt.Errorf("before the first fault: %w", err)
+	}
+	c.say("all partitions are filtered; faults for %s", c.o.lasts)
+	end := time.Now().Add(c.o.lasts)
+	var bag []kind
+	for n := 1; time.Now().Before(end); n++ {
+		if len(bag) == 0 {
+			bag = c.bag()
+		}
+		k := bag[0]
+		bag = bag[1:]
+		if err := c.inflict(ctx, n, k, rand.New(rand.NewPCG(c.o.seed, uint64(n)<<8))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *campaign) bag() (bag []kind) {
+	for _, k := range kinds() {
+		if len(c.o.only) > 0 && !slices.Contains(c.o.only, k.name) || k.sentinel && c.o.cluster {
+			continue
+		}
+		bag = append(bag, k)
+	}
+	c.rng.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
+	return bag
+}
+
+// inflict does one fault and waits until all partitions go on; now and then the
+// next one comes before.
+func (c *campaign) inflict(ctx context.Context, n int, k kind, rng *rand.Rand) error {
+	if err := hold(ctx, between(rng, 500*time.Millisecond, 2*time.Second)); err != nil {
+		return err
+	}
+	c.note("")
+	if k.loses {
+		c.losses++
+	}
+	began := time.Now()
+	since, err := k.do(ctx, c, rng)
+	if err != nil {
+		return fmt.Errorf("fault %d, %s (%s): %w", n, k.name, c.noted, err)
+	}
+	f := inflicted{kind: k.name, recovered: -1}
+	if rng.IntN(4) > 0 || k.loses {
+		if err := c.recover(ctx, c.tail.mark(c.s)); err != nil {
+			return fmt.Errorf("after fault %d, %s (%s): %w", n, k.name, c.noted, err)
+		}
+		f.recovered = time.Since(since)
+	}
+	c.mu.Lock()
+	c.done = append(c.done, f)
+	c.mu.Unlock()
+	after := "the next follows at once"
+	if f.recovered >= 0 {
+		after = "goes on after " + f.recovered.Round(10*time.Millisecond).String()
+	}
+	c.say("%3d %-12s %-44s took %5s, %s", n, k.name, c.noted, time.Since(began).Round(100*time.Millisecond), after)
+	return nil
+}
+
+// recover waits until every raw partition has the output of a record behind the
+// mark.
+func (c *campaign) recover(ctx context.Context, mark places) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, recoverWithin, fmt.Errorf("not every partition goes on within %s", recoverWithin))
+	defer cancel()
+	return c.tail.awaitPassed(ctx, mark)
+}
+
+// recoversWithin notes how long the rest takes over while the harm still lasts.
+func (c *campaign) recoversWithin(ctx context.Context, what string) <-chan error {
+	done := make(chan error, 1)
+	began, mark := time.Now(), c.tail.mark(c.s)
+	go func() {
+		err := c.recover(ctx, mark)
+		if err == nil {
+			c.mu.Lock()
+			c.done = append(c.done, inflicted{kind: what + " (still down)", recovered: time.Since(began)})
+			c.mu.Unlock()
+		}
+		done <- err
+	}()
+	return done
+}
+
+// settle waits until all is handled, and stops the filters cleanly.
+func (c *campaign) settle(ctx context.Context) error {
+	c.say("traffic ended; waiting for the rest of the outputs")
+	within, cancel := context.WithTimeoutCause(ctx, settleWithin, fmt.Errorf("not settled within %s", settleWithin))
+	defer cancel()
+	// A transaction that its sender left open is aborted by its timeout.
+	if err := c.stable(within); err != nil {
+		return err
+	}
+	late := c.tail.awaitAll(within)
+	for _, way := range c.crew.running() {
+		if err := c.crew.term(ctx, way); err != nil {
+			return errors.Join(late, err)
+		}
+	}
+	if late != nil {
+		c.say("judging although %v", late)
+	}
+	return nil
+}
+
+// stable waits until the reader has seen all that is committed to raw.
+func (c *campaign) stable(ctx context.Context) error {
+	last, quiet := -1, 0
+	return until(ctx, func() (bool, error) {
+		ends, err := c.s.admin.ListEndOffsets(ctx, c.s.raw...)
+		stable, err2 := c.s.admin.ListCommittedOffsets(ctx, c.s.raw...)
+		if err := errors.Join(err, err2); err != nil {
+			return false, nil //nolint:nilerr // asked again
+		}
+		open := 0
+		for _, name := range c.s.raw {
+			for p := range partitions {
+				end, _ := ends.Lookup(name, int32(p))
+				at, _ := stable.Lookup(name, int32(p))
+				if end.Err != nil || at.Err != nil || at.Offset < end.Offset {
+					open++
+				}
+			}
+		}
+		sent, _ := c.tail.counts()
+		if open > 0 || sent != last {
+			last, quiet = sent, 0
+			return false, nil
+		}
+		quiet++
+		return quiet >= 10, nil
+	})
+}
+
+func (c *campaign) progress(ctx context.Context) error {
+	every := time.NewTicker(15 * time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+			sent, done := c.tail.counts()
+			c.say("    %d raw records, %d with an output, filters by ways %v", sent, done, c.crew.running())
+		}
+	}
+}
+
+// note says the particulars of the fault in hand.
+func (c *campaign) note(format string, args ...any) { c.noted = fmt.Sprintf(format, args...) }
+
+func (c *campaign) say(format string, args ...any) {
+	at := time.Since(c.began).Round(time.Second)
+	fmt.Fprintf(c.out, "%02d:%02d %s\n", int(at.Minutes()), int(at.Seconds())%60, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSeedDrawsEverything: the same seed gives the same faults and the same
+// messages, another one does not.
+func TestSeedDrawsEverything(t *testing.T) {
+	t.Parallel()
+	draw := func(seed uint64) (all []string) {
+		c := &campaign{rng: rand.New(rand.NewPCG(seed, 0))}
+		for _, k := range c.bag() {
+			all = append(all, k.name)
+		}
+		traffic := newTraffic(&stage{raw: []string{"a", "b"}}, seed)
+		for range 50 {
+			batch := traffic.batch(20)
+			for i := range batch {
+				all = append(all, batch[i].Key, string(batch[i].Value))
+			}
+			traffic.records(batch)
+		}
+		return all
+	}
+	first := draw(1)
+	require.Equal(t, first, draw(1))
+	require.NotEqual(t, first, draw(2))
+	require.ElementsMatch(t, kindNames(), first[:len(kinds())])
+}
+
+// TestBadOptions: each is refused with what is allowed.
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"-minutes", "0"}, "above 0"},
+		{[]string{"-rate", "-1"}, "1 to 5000"},
+		{[]string{"-only", "kill,storm"}, "no such kind of fault; there are kill, "},
+	} {
+		_, err := parse(c.args)
+		require.ErrorContains(t, err, c.says)
+	}
+	o, err := parse([]string{"-minutes", "3"})
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Minute, o.lasts)
+}
+
+// TestMeter: a filter that grows is found, one that does not is not.
+func TestMeter(t *testing.T) {
+	t.Parallel()
+	flat, grows, leaks := newMeter(nil), newMeter(nil), newMeter(nil)
+	for i := range longLived {
+		flat.samples[1] = append(flat.samples[1], sample{60 << 20, 40})
+		grows.samples[1] = append(grows.samples[1], sample{(60 + 3*i/2) << 20, 40})
+		leaks.samples[1] = append(leaks.samples[1], sample{60 << 20, 20 + 3*i/4})
+	}
+	require.Empty(t, flat.faults())
+	require.Len(t, grows.faults(), 1)
+	require.Len(t, leaks.faults(), 1)
+}

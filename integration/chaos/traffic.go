@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/integration/laws"
+)
+
+// idHeader names each record: raw is read back, and what the sender knows of a
+// record is found by it.
+const idHeader = "chaos-id"
+
+// booked is what the sender knows of a record.
+type booked struct {
+	message laws.Message
+	at      time.Time
+}
+
+// traffic sends what a hub sees, and keeps the books.
+type traffic struct {
+	s   *stage
+	rng *rand.Rand
+
+	mu      sync.Mutex
+	books   map[string]booked
+	aborted int // records in transactions that were not committed, or perhaps not
+
+	recent []laws.Message // of long windows, to be sent again
+	n      int
+}
+
+func newTraffic(s *stage, seed uint64) *traffic {
+	return &traffic{s: s, rng: rand.New(rand.NewPCG(seed, 1)), books: map[string]booked{}}
+}
+
+const (
+	tick         = 100 * time.Millisecond
+	rememberLast = 20_000
+)
+
+// run sends until ctx ends: by a plain producer, and now and then in a
+// transaction, of which half are aborted. What was begun is finished.
+func (t *traffic) run(ctx context.Context) error {
+	c, err := kgo.NewClient(kgo.SeedBrokers(t.s.kafka.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(4<<20), kgo.MetadataMinAge(200*time.Millisecond))
+	if err != nil {
+		return fmt.Errorf("making a producer: %w", err)
+	}
+	defer c.Close()
+	every := time.NewTicker(tick)
+	defer every.Stop()
+	each := max(1, t.s.o.rate/int(time.Second/tick))
+	for round := 0; ; round++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
+		batch := t.batch(each)
+		var err error
+		if round%20 == 19 {
+			err = t.transact(context.WithoutCancel(ctx), batch, t.rng.IntN(2) == 0)
+		} else {
+			err = c.ProduceSync(context.WithoutCancel(ctx), t.records(batch)...).FirstErr()
+		}
+		if err != nil {
+			return fmt.Errorf("sending traffic: %w", err)
+		}
+	}
+}
+
+// transact sends a transaction and commits or aborts it. What became of one that
+// a broker's end interrupted is told by raw.
+func (t *traffic) transact(ctx context.Context, batch []laws.Message, commit bool) error {
+	c, err := kgo.NewClient(kgo.SeedBrokers(t.s.kafka.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.TransactionalID("sender-"+t.s.id), kgo.TransactionTimeout(10*time.Second), kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(4<<20))
+	if err != nil {
+		return fmt.Errorf("making a producer: %w", err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := c.BeginTransaction(); err != nil {
+		return fmt.Errorf("beginning a transaction: %w", err)
+	}
+	err = c.ProduceSync(ctx, t.records(batch)...).FirstErr()
+	if err != nil {
+		commit = false
+	}
+	err = errors.Join(err, c.EndTransaction(ctx, kgo.TransactionEndTry(commit)))
+	if err != nil || !commit {
+		t.mu.Lock()
+		t.aborted += len(batch)
+		t.mu.Unlock()
+	}
+	return nil
+}
+
+// records books the messages and makes records of them.
+func (t *traffic) records(batch []laws.Message) (records []*kgo.Record) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range batch {
+		m := &batch[i]
+		t.n++
+		id := fmt.Sprintf("%d", t.n)
+		m.Headers = append([]kgo.RecordHeader{{Key: idHeader, Value: []byte(id)}}, m.Headers...)
+		t.books[id] = booked{*m, now}
+		r := &kgo.Record{
+			Topic: t.s.raw[m.Topic], Partition: m.Partition, Key: []byte(m.Key), Value: m.Value,
+			Headers: m.Headers, Timestamp: now.Truncate(time.Millisecond),
+		}
+		if m.Key == laws.NoKey {
+			r.Key = nil
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+// batch draws messages: most of few scopes, a third of them copies, a few that
+// changed, are broken or too large. They go to any partition of either topic.
+func (t *traffic) batch(n int) (batch []laws.Message) {
+	for len(batch) < n {
+		var m laws.Message
+		switch draw := t.rng.IntN(100); {
+		case draw < 45:
+			m = t.fresh()
+		case draw < 60 && len(batch) > 0:
+			m = batch[t.rng.IntN(len(batch))] // at once
+		case draw < 68 && len(t.recent) > 0:
+			m = t.recent[t.rng.IntN(len(t.recent))]
+		case draw < 72 && len(t.recent) > 0:
+			m = t.changed()
+		case draw < 90:
+			m = t.short()
+		case draw < 95:
+			m = t.broken()
+		case draw < 96:
+			m = t.oversize()
+		default:
+			m = t.fresh()
+		}
+		m.Headers = foreign(m.Headers)
+		m.Topic, m.Partition = t.rng.IntN(len(t.s.raw)), int32(t.rng.IntN(partitions))
+		batch = append(batch, m)
+	}
+	return batch
+}
+
+// foreign leaves the id of an earlier copy out.
+func foreign(headers []kgo.RecordHeader) (left []kgo.RecordHeader) {
+	for _, h := range headers {
+		if h.Key != idHeader {
+			left = append(left, h)
+		}
+	}
+	return left
+}
+
+// scope is skewed: half of all messages are of one.
+func (t *traffic) scope() int {
+	n := 0
+	for n < 7 && t.rng.IntN(2) == 0 {
+		n++
+	}
+	return n
+}
+
+func (t *traffic) fresh() laws.Message {
+	n := t.rng.IntN(1 << 40)
+	scope := t.scope()
+	m := laws.Order(fmt.Sprintf("t%d:edifact", scope), fmt.Sprintf("%d", n), 5)
+	if t.rng.IntN(3) == 0 {
+		m = laws.Keyed(fmt.Sprintf("t%d:rest", scope), fmt.Sprintf("k-%d", n), bytes.Repeat([]byte("x"), 1+t.rng.IntN(600)))
+	}
+	if len(t.recent) < rememberLast {
+		t.recent = append(t.recent, m)
+	} else {
+		t.recent[t.rng.IntN(len(t.recent))] = m
+	}
+	return m
+}
+
+// changed is a copy with another payload.
+func (t *traffic) changed() laws.Message {
+	m := t.recent[t.rng.IntN(len(t.recent))]
+	m.Value = append(bytes.Clone(m.Value), '\n')
+	return m
+}
+
+// short is a copy of one of few keys, whose windows end all the time.
+func (t *traffic) short() laws.Message {
+	m := laws.Keyed(fmt.Sprintf("s%d:short", t.rng.IntN(4)), fmt.Sprintf("again-%d", t.rng.IntN(25)), []byte("short"))
+	m.Want.Window = shortFor
+	return m
+}
+
+func (t *traffic) broken() laws.Message {
+	if t.rng.IntN(2) == 0 {
+		return laws.CutOrder(fmt.Sprintf("t%d:edifact", t.scope()), fmt.Sprintf("%d", t.rng.IntN(1<<40)))
+	}
+	m := laws.Order("no scope", "1", 5)
+	m.Want = laws.Want{Code: "scope.malformed"}
+	return m
+}
+
+func (t *traffic) oversize() laws.Message {
+	m := laws.Keyed(fmt.Sprintf("t%d:rest", t.scope()), "large", bytes.Repeat([]byte("l"), largest+1+t.rng.IntN(1000)))
+	m.Want = laws.Want{Code: "record.too_large"}
+	return m
+}
+
+// book of a raw record.
+func (t *traffic) book(r *kgo.Record) (booked, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b, ok := t.books[laws.Header(r, idHeader)]
+	return b, ok
+}
