@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -74,16 +75,19 @@ func (s *session) groupOffsets(ctx context.Context, parts []*part) (map[*part]gr
 // judgeOffset tells ours from another tool's: a reset by any tool wipes the
 // marker or leaves it naming another offset.
 func (s *session) judgeOffset(p *part, offset int64, epoch int32, metadata *string) groupOffset {
+	if metadata == nil {
+		metadata = new(string)
+	}
+	return judgeOffset(s.cfg.Ledger.ID, p.id.Topic, offset, epoch, *metadata)
+}
+
+func judgeOffset(ledgerID uuid.UUID, topic ledger.TopicID, offset int64, epoch int32, metadata string) groupOffset {
 	if offset < 0 {
 		return groupOffset{}
 	}
-	g := groupOffset{found: true, at: ledger.Position{Epoch: epoch, Offset: offset}}
-	if metadata == nil {
-		return g
-	}
-	g.marked = topics.Marked(*metadata)
-	m, err := topics.ParseMarker(*metadata)
-	if err == nil && m.Names(s.cfg.Ledger.ID, p.id.Topic, offset) && epoch >= 0 {
+	g := groupOffset{found: true, at: ledger.Position{Epoch: epoch, Offset: offset}, marked: topics.Marked(metadata)}
+	m, err := topics.ParseMarker(metadata)
+	if err == nil && m.Names(ledgerID, topic, offset) && epoch >= 0 {
 		g.ours, g.seq = true, m.Seq
 	}
 	return g

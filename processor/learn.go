@@ -99,22 +99,30 @@ func (s *session) learn(p *part, l lesson) {
 // count, or that of raw, was another then. What goes by partition now may have
 // gone by key meanwhile.
 func (s *session) learnPlaces(p *part, outs ledger.Outputs) []place {
-	ps := s.outputPlaces(p)
-	counts := s.counts(p)
+	return learnPlaces(p.place, s.counts(p), outs)
+}
+
+func learnPlaces(p place, counts partitionCounts, outs ledger.Outputs) (ps []place) {
 	add := func(topic string, n int32) {
 		if w := (place{topic, n}); n >= 0 && n < counts[topic] && !slices.Contains(ps, w) {
 			ps = append(ps, w)
 		}
 	}
 	for topic, n := range counts {
+		if topic == p.topic {
+			continue
+		}
+		if n == counts[p.topic] {
+			add(topic, p.partition)
+		}
 		for i := range outs[topic] {
 			add(topic, i)
 		}
-		for i := int32(0); topic != p.topic && i < n && (counts.grown(outs, topic) || counts.grown(outs, p.topic)); i++ {
+		for i := int32(0); i < n && (n != counts[p.topic] || counts.grown(outs, topic) || counts.grown(outs, p.topic)); i++ {
 			add(topic, i)
 		}
 	}
-	return slices.DeleteFunc(ps, func(w place) bool { return w.topic == p.topic })
+	return ps
 }
 
 // inTurn runs when one of the places is free.

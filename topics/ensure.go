@@ -42,11 +42,12 @@ func Ensure(ctx context.Context, adm *kadm.Client, p Plan) (Report, error) {
 		return report, err
 	}
 	report.brokers, report.principal = len(meta.Brokers), p.principal()
-	states, err := p.states(ctx, adm, meta.Topics.Names())
+	states, unread, err := p.states(ctx, adm, meta.Topics.Names())
 	if err != nil {
 		return report, err
 	}
 	if p.CheckOnly {
+		report.Unread = unread
 		return report, report.look(ctx, adm, &p, states)
 	}
 	if err := p.checkReplication(states, meta.Brokers); err != nil {
@@ -76,38 +77,47 @@ func (r *Report) look(ctx context.Context, adm *kadm.Client, p *Plan, states []*
 	if err := describe(ctx, adm, there); err != nil {
 		return err
 	}
+	r.Settings = map[string]map[string]string{}
+	for _, t := range there {
+		r.Settings[t.name] = t.settings
+	}
 	r.Mismatches = p.compare(states)
 	return nil
 }
 
-// states looks the plan's topics up among those that exist.
-func (p *Plan) states(ctx context.Context, adm *kadm.Client, existing []string) ([]*topicState, error) {
+// states looks the plan's topics up among those that exist. unread are the rights
+// that a partial look goes on without; topics that it cannot see are left out.
+func (p *Plan) states(ctx context.Context, adm *kadm.Client, existing []string) (states []*topicState, unread acl.Rights, err error) {
 	raws, err := p.raws(existing)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	routes := make([]*Route, 0, len(raws))
 	for _, raw := range raws {
 		route, err := p.Router.Route(raw)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		routes = append(routes, route)
 	}
 	have, err := FetchOutputs(ctx, adm, routes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	states := p.wanted(routes, have)
+	states = p.wanted(routes, have)
 	names := make([]string, 0, len(states))
 	for _, t := range states {
 		names = append(names, t.name)
 	}
 	slices.Sort(names)
-	if missing := have.lacksCompare(names); len(missing) > 0 {
-		return nil, &acl.MissingError{Principal: p.principal(), Rights: missing}
+	unread = have.lacksCompare(names)
+	if len(unread) > 0 && !p.Partial {
+		return nil, nil, &acl.MissingError{Principal: p.principal(), Rights: unread}
 	}
-	return states, nil
+	for _, t := range states {
+		t.unread = slices.ContainsFunc(unread, func(r acl.Right) bool { return r.Name.Text == t.name })
+	}
+	return slices.DeleteFunc(states, func(t *topicState) bool { return have.hidden[t.name] }), unread, nil
 }
 
 func (p *Plan) checkReplication(states []*topicState, brokers kadm.BrokerDetails) error {
@@ -237,7 +247,7 @@ func describe(ctx context.Context, adm *kadm.Client, states []*topicState) error
 	byName := map[string]*topicState{}
 	var names []string
 	for _, t := range states {
-		if t.present {
+		if t.present && !t.unread {
 			byName[t.name] = t
 			names = append(names, t.name)
 		}

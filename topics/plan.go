@@ -47,6 +47,7 @@ type Plan struct {
 	MaxRecordBytes int64
 	Create         Create
 	CheckOnly      bool   // look, and tell what is missing with the command that makes it
+	Partial        bool   // with CheckOnly: what may not be read is told (Report.Unread), not refused
 	DryRun         bool   // report what would be created, create nothing
 	Bootstrap      string // host:port,… for the repair commands
 	Principal      string // likewise: User:…, or "" where only the broker knows it
@@ -71,6 +72,7 @@ type topicState struct {
 	partitions  int32
 	replication int
 	settings    map[string]string
+	unread      bool // settings may not be read
 }
 
 // wanted lists the topics of the plan in the order of their creation: outputs

@@ -16,6 +16,8 @@ type Report struct {
 	Created    []NewTopic // in the order of creation
 	Present    []NewTopic // that were there, without settings
 	Mismatches []Mismatch
+	Settings   map[string]map[string]string // by topic, of a check: those that could be read
+	Unread     acl.Rights                   // of a partial check: what it lacked to see or compare topics
 
 	brokers   int           // of the cluster
 	principal acl.Principal // who asks

@@ -56,7 +56,7 @@ func newRoot(p *program) *cobra.Command {
 		return nil
 	}
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputTable, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
-	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newConfig(p), newHealthcheck(p), newKey(p), newDemo(p), newCompletion(p), newVersion(p)}
+	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newDoctor(p), newConfig(p), newHealthcheck(p), newKey(p), newDemo(p), newCompletion(p), newVersion(p)}
 	root.AddCommand(commands...)
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

@@ -163,13 +163,7 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 func (a *app) openCold(ctx context.Context) error {
 	c := a.Config.Postgres
 	err := a.retry(ctx, "postgres", func(ctx context.Context) error {
-		l, err := cold.Open(ctx, cold.Config{
-			URL: c.URL.Reveal(), Password: passwordOf(c.Password), Files: a.postgresFiles,
-			MaxConns: int32(c.Pool.Max), Lifetime: c.Pool.Lifetime, ConnectTimeout: c.Pool.ConnectTimeout, //nolint:gosec // bounded by the configuration
-			TCPUserTimeout: c.Pool.TCPUserTimeout, LockTimeout: c.LockTimeout, StatementTimeout: c.StatementTimeout,
-			NoStatementCache: !c.StatementCache, KeepPerKey: a.Config.Sightings.KeepPerKey, RequireSyncStandby: c.RequireSyncStandby,
-			ApplicationName: a.firstName(), Logger: a.Log,
-		})
+		l, err := cold.Open(ctx, a.coldConfig(a.firstName()))
 		a.cold = l
 		return ExplainPostgres(c, err)
 	}, func(err error) bool { return errors.Is(err, ledger.ErrUnavailable) && !refused(err) })
@@ -188,18 +182,33 @@ func (a *app) openCold(ctx context.Context) error {
 	return nil
 }
 
-// openHot needs no Redis to be there: the filter starts without it.
-func (a *app) openHot() error {
+func (a *app) coldConfig(name string) cold.Config {
+	c := a.Config.Postgres
+	return cold.Config{
+		URL: c.URL.Reveal(), Password: passwordOf(c.Password), Files: a.postgresFiles,
+		MaxConns: int32(c.Pool.Max), Lifetime: c.Pool.Lifetime, ConnectTimeout: c.Pool.ConnectTimeout, //nolint:gosec // bounded by the configuration
+		TCPUserTimeout: c.Pool.TCPUserTimeout, LockTimeout: c.LockTimeout, StatementTimeout: c.StatementTimeout,
+		NoStatementCache: !c.StatementCache, KeepPerKey: a.Config.Sightings.KeepPerKey, RequireSyncStandby: c.RequireSyncStandby,
+		ApplicationName: name, Logger: a.Log,
+	}
+}
+
+func (a *app) hotConfig(ledgerID string) hot.Config {
 	c := a.Config.Redis
-	h, err := hot.Open(hot.Config{
+	return hot.Config{
 		Addrs: c.Addrs, MasterName: c.MasterName, Username: c.Username,
 		Password: c.Password.Reveal, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return c.TLS.Dial(ctx, &net.Dialer{Timeout: redisDial}, network, addr)
 		},
 		Explain: func(err error) string { return explainRedis(c, err) },
-		Prefix:  c.Prefix, LedgerID: a.cold.ID().String(), TTLCap: c.TTLCap, Timeout: c.Timeout,
+		Prefix:  c.Prefix, LedgerID: ledgerID, TTLCap: c.TTLCap, Timeout: c.Timeout,
 		Circuit: hot.Circuit{Errors: c.Circuit.Errors, Open: c.Circuit.Open}, Log: a.Log,
-	})
+	}
+}
+
+// openHot needs no Redis to be there: the filter starts without it.
+func (a *app) openHot() error {
+	h, err := hot.Open(a.hotConfig(a.cold.ID().String()))
 	if err != nil {
 		return fmt.Errorf("preparing redis: %w", err)
 	}

@@ -82,8 +82,8 @@ func borders() []border {
 			never: in("ledger/cold", "ledger/hot"),
 		},
 		{
-			why: "only internal/app knows the loop",
-			of:  []string{"..."}, but: []string{"internal/app", "bench/...", "integration"}, direct: true, never: in("processor"),
+			why: "only internal/app knows the loop, and internal/doctor its rule",
+			of:  []string{"..."}, but: []string{"internal/app", "internal/doctor", "bench/...", "integration"}, direct: true, never: in("processor"),
 		},
 		{
 			why: "nothing stands above the wiring but programs",

@@ -56,6 +56,24 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	return l, nil
 }
 
+// Connect makes one connection as those of the filter are, without looking at the
+// schema. A refused login is a ledger.ErrSchema.
+func Connect(ctx context.Context, c Config) (*pgx.Conn, error) {
+	c = c.withDefaults()
+	config, err := poolConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.renew(ctx, config.ConnConfig); err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return nil, atStart("connecting to PostgreSQL", err)
+	}
+	return conn, nil
+}
+
 // ID is the ledger's own, made by the first migration. It marks Kafka offsets
 // and Redis keys as this ledger's.
 func (l *Ledger) ID() uuid.UUID { return l.id }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,9 +15,10 @@ import (
 // Stats is what Redis tells of itself, in a Cluster summed over its masters.
 type Stats struct {
 	EvictedKeys int64
-	UsedMemory  int64  // bytes
-	MaxMemory   int64  // bytes, 0: no limit
-	Policy      string // maxmemory-policy; of a Cluster one that evicts, if any does
+	UsedMemory  int64     // bytes
+	MaxMemory   int64     // bytes, 0: no limit
+	Time        time.Time // of Redis's clock; of a Cluster one master's; zero where it tells none
+	Policy      string    // maxmemory-policy; of a Cluster one that evicts, if any does
 }
 
 // Evicts reports whether Redis may throw facts away to make room. Verdicts stay
@@ -32,7 +34,7 @@ func (h *Hot) Stats(ctx context.Context) (Stats, error) {
 	var sum Stats
 	add := func(ctx context.Context, c *redis.Client) error {
 		// Two calls, because servers before 7.0 take one section at a time.
-		for _, section := range []string{"memory", "stats"} {
+		for _, section := range []string{"memory", "stats", "server"} {
 			text, err := c.Info(ctx, section).Result()
 			if err != nil {
 				return fmt.Errorf("ask Redis for INFO %s: %w", section, err)
@@ -71,6 +73,8 @@ func (s *Stats) add(info string) {
 			s.UsedMemory += number(value)
 		case "maxmemory":
 			s.MaxMemory += number(value)
+		case "server_time_usec":
+			s.Time = time.UnixMicro(number(value))
 		case "maxmemory_policy":
 			if !s.Evicts() {
 				s.Policy = value

@@ -39,6 +39,7 @@ func TestDocumentedRows(t *testing.T) {
 	for row, rights := range map[string]acl.Rights{
 		"| `dedup topics ensure` | every topic it may make | %s |":                   acl.Ensure(one),
 		"| `dedup topics check` | every topic it looks for, missing ones too | %s |": acl.Check(one),
+		"| `dedup doctor` | those of the filter; topics `raw-ingest.*` | %s |":       acl.Doctor(one),
 		"| `dedup topics tail` | the topics it shows | %s |":                         acl.Tail(one),
 	} {
 		var operations []string

@@ -49,6 +49,16 @@ func Check(topics []Name) Rights {
 	return all
 }
 
+// Doctor are the rights that `dedup doctor` has use for beside the filter's: to
+// compare the retention of raw topics.
+func Doctor(raw []Name) Rights {
+	var all Rights
+	for _, n := range raw {
+		all = append(all, Right{Topic, n, DescribeConfigs})
+	}
+	return all
+}
+
 // Tail are the rights of `dedup topics tail` on the topics it shows. It is in no
 // group.
 func Tail(topics []Name) Rights {
