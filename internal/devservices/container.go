@@ -1,6 +1,8 @@
 package devservices
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -299,4 +301,16 @@ func (p *Postgres) restoreContained(ctx context.Context, copied string) error {
 		return err
 	}
 	return p.Start(ctx)
+}
+
+// demoteContained puts the file of a standby into a stopped container. Whose the
+// file is only the image knows; the server removes it when it is promoted.
+func (p *Postgres) demoteContained(ctx context.Context) error {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	name := path.Join(path.Base(containedData), standbySignal)
+	if err := errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o666}), w.Close()); err != nil {
+		return fmt.Errorf("making a standby's file: %w", err)
+	}
+	return p.box.c.CopyTo(ctx, path.Dir(containedData), &archive) //nolint:wrapcheck // says what was tried
 }

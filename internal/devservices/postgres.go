@@ -171,14 +171,23 @@ func (p *Postgres) RestoreData(ctx context.Context, copied string) error {
 	return p.Start(ctx)
 }
 
+// standbySignal in the data folder makes a standby of the server that starts
+// there.
+const standbySignal = "standby.signal"
+
 // Demote starts the server again as a standby without a primary: it answers, and
 // takes no writes until Promote.
 func (p *Postgres) Demote(ctx context.Context) error {
 	if err := p.Stop(ctx); err != nil {
 		return err
 	}
-	signal := filepath.Join(p.data, "standby.signal")
-	if err := os.WriteFile(signal, nil, 0o600); err != nil {
+	if p.box != nil {
+		if err := p.demoteContained(ctx); err != nil {
+			return err
+		}
+		return p.Start(ctx)
+	}
+	if err := os.WriteFile(filepath.Join(p.data, standbySignal), nil, 0o600); err != nil {
 		return fmt.Errorf("making PostgreSQL a standby: %w", err)
 	}
 	if err := p.user.own(p.data); err != nil {

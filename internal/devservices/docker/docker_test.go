@@ -178,6 +178,10 @@ func TestPostgresRestartsAndIsRestored(t *testing.T) {
 		require.Equal(t, addr, p.Addr())
 		execute(t, p.URL(), "insert into t values (3)")
 	}
+	require.NoError(t, p.Demote(ctx))
+	require.Equal(t, "true", ask(t, p.URL(), "select pg_is_in_recovery()::text"))
+	require.NoError(t, p.Promote(ctx))
+	execute(t, p.URL(), "insert into t values (4)")
 	d, err := p.CreateDatabase(ctx, "d")
 	require.NoError(t, err)
 	require.Equal(t, devservices.RoleApp, ask(t, d.AppURL, "select current_user::text"))
