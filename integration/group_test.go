@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"dedupledger/integration/laws"
 
@@ -158,7 +159,7 @@ func (b *bundle) sumOf(t *testing.T, q string, args ...any) (n int64) {
 // left open.
 func (b *bundle) openTransaction(t *testing.T, topic string, partition int32) (end func(kgo.TransactionEndTry)) {
 	t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(b.brokers...), kgo.TransactionalID("stranger-"+b.id),
+	c, err := kgo.NewClient(kgo.SeedBrokers(b.brokers...), kgo.TransactionalID("stranger-"+b.id), kgo.TransactionTimeout(10*time.Minute),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

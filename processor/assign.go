@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"dedupledger/ledger"
@@ -18,6 +19,7 @@ const (
 	heldTopics      = "topics"       // an output topic is missing
 	heldDeadLetter  = "dead_letter"  // dead-letter refuses a record, its reference too
 	heldRights      = "rights"       // a right on a topic is missing
+	heldUnreadable  = "unreadable"   // a record of the raw topic cannot be fetched
 )
 
 // waitsHanging is why a pending partition does not start: the group's offset is
@@ -249,8 +251,20 @@ func (s *session) startAt(ctx context.Context, p *part, at ledger.Position, b bo
 		p.start(at, cloneOutputs(outs))
 		p.next = next
 		s.at("partition placed")
-		s.log.Info("partition starts", "topic", p.topic, "partition", p.partition, "offset", next.Offset, "epoch", next.Epoch)
+		if next.Offset >= logEnd.Offset {
+			p.unread = unread{} // nothing is there that could not be read
+		}
+		s.log.Log(ctx, levelOfStart(p), "partition starts", "topic", p.topic, "partition", p.partition, "offset", next.Offset, "epoch", next.Epoch)
 	}
+}
+
+// levelOfStart keeps the log from telling every ten seconds that a partition is
+// tried again.
+func levelOfStart(p *part) slog.Level {
+	if p.unread.held {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 // behindCut is where to go on reading from a committed position: at it, unless

@@ -3,7 +3,6 @@ package processor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -183,9 +182,6 @@ func (s *session) poll(stop context.Context) (*batch, error) {
 	if f.closed {
 		return nil, errors.New("the client was closed")
 	}
-	if err := s.fetchErrors(f.errs); err != nil {
-		return nil, err
-	}
 	b := &s.batch
 	b.reset(len(f.records))
 	for w, end := range f.ends {
@@ -195,6 +191,10 @@ func (s *session) poll(stop context.Context) (*batch, error) {
 	}
 	for _, r := range f.records {
 		s.admit(b, r)
+	}
+	// Behind the records: those before one that cannot be read came with its error.
+	if err := s.fetchErrors(f.errs); err != nil {
+		return nil, err
 	}
 	if len(b.items) > 0 {
 		s.at("batch polled")
@@ -217,6 +217,7 @@ func (s *session) admit(b *batch, r polledRecord) {
 		s.log.Warn("the topic was created again under the same name", "topic", p.topic, "partition", p.partition)
 		return
 	}
+	p.unread = unread{}
 	o := ledger.Origin{
 		Gate: ledger.GateKafka, Topic: p.id.Topic, Partition: p.partition,
 		Epoch: max(r.rec.LeaderEpoch, 0), Offset: r.rec.Offset,
@@ -234,25 +235,6 @@ func (s *session) admit(b *batch, r polledRecord) {
 	}
 	p.next = p.next.Max(o.Next())
 	s.decode(b, b.add(p, r.rec), r.rec, o)
-}
-
-// fetchErrors answers what the client could not fetch: per partition the rule
-// is applied again; errors of the whole session rebuild it.
-func (s *session) fetchErrors(errs []kgo.FetchError) error {
-	for _, e := range errs {
-		if p := s.parts[place{e.Topic, e.Partition}]; p != nil && e.Topic != "" {
-			s.log.Warn("fetching failed; the position is read anew", "topic", e.Topic, "partition", e.Partition, "error", e.Err)
-			p.retry(time.Second)
-			s.kafka.pause([]*part{p})
-			continue
-		}
-		var group *kgo.ErrGroupSession
-		if errors.As(e.Err, &group) || isFatal(e.Err) {
-			return fmt.Errorf("group session: %w", e.Err)
-		}
-		s.log.Warn("fetching failed", "topic", e.Topic, "partition", e.Partition, "error", e.Err)
-	}
-	return nil
 }
 
 // process takes a batch from registration to commit.

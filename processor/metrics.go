@@ -170,8 +170,8 @@ func (m *metrics) behind(w place, records int64) {
 func (m *metrics) partitions(session int, parts map[place]*part) {
 	now := map[[2]string]int{}
 	for _, p := range parts {
-		if p.phase == held {
-			now[[2]string{p.topic, p.reason}]++
+		if ph, reason, _ := p.seen(); ph == held {
+			now[[2]string{p.topic, reason}]++
 		}
 	}
 	m.mu.Lock()

@@ -64,6 +64,7 @@ type part struct {
 	freshOuts bool
 
 	saidForeign foreignOffset // reported already
+	unread      unread        // where fetching failed last, until something is read
 
 	logEnd int64 // last stable offset, as last fetched
 

@@ -138,7 +138,8 @@ func (st *sessionState) ledgerDenies(err error) (tell bool) {
 func (st *sessionState) note(parts map[place]*part, joined bool) {
 	ps := make([]partState, 0, len(parts))
 	for _, p := range parts {
-		ps = append(ps, partState{fmt.Sprintf("%s/%d", p.topic, p.partition), p.phase, p.reason, p.why})
+		ph, reason, why := p.seen()
+		ps = append(ps, partState{fmt.Sprintf("%s/%d", p.topic, p.partition), ph, reason, why})
 	}
 	st.set(func() { st.parts, st.joined = ps, joined })
 }

@@ -40,6 +40,7 @@ func (a *app) awaitKafka(ctx context.Context, r routerType) error {
 	})
 	if err == nil {
 		a.watchRights(ctx, look)
+		a.watchPinned(ctx, look.adm)
 	}
 	return err
 }

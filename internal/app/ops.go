@@ -26,7 +26,8 @@ type readiness struct {
 	lacking  string            // rights on Kafka, as a sentence
 	filter   *processor.Processor
 	redis    func() string
-	kafka    func() string // why connections are refused, or ""
+	kafka    func() string   // why connections are refused, or ""
+	pinned   func() []string // open transactions on raw topics, in words
 }
 
 func newReadiness() *readiness {
@@ -49,6 +50,23 @@ func (r *readiness) lack(rights string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lacking = rights
+}
+
+// pins tells where open transactions are told.
+func (r *readiness) pins(told func() []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pinned = told
+}
+
+// consumed are the raw partitions that this process consumes, as topic/partition.
+func (r *readiness) consumed() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.filter == nil {
+		return nil
+	}
+	return r.filter.Status().Running
 }
 
 // run hands over to the filter.
@@ -76,6 +94,7 @@ type report struct {
 	LastCommit string            `json:"lastCommit,omitempty"`
 	Failing    string            `json:"notCommitting,omitempty"`
 	Rights     string            `json:"missingRights,omitempty"`
+	Pinned     []string          `json:"openTransactions,omitempty"`
 }
 
 type heldReport struct {
@@ -86,8 +105,9 @@ type heldReport struct {
 
 // report is not ready while anything is waited for: a partition that is held,
 // learns or waits for the position rule, a ledger that does not answer, no
-// session, new connections to Kafka that are refused: those that are open still
-// work, and it is time to do something before they end. Redis down is no reason.
+// session, a transaction that stays open on a raw topic, new connections to Kafka
+// that are refused: those that are open still work, and it is time to do something
+// before they end. Redis down is no reason.
 func (r *readiness) report() (report, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,13 +132,16 @@ func (r *readiness) report() (report, bool) {
 	for _, h := range st.Held {
 		out.Held = append(out.Held, heldReport(h))
 	}
+	if r.pinned != nil {
+		out.Pinned = r.pinned()
+	}
 	if !st.LastCommit.IsZero() {
 		out.LastCommit = st.LastCommit.UTC().Format("2006-01-02T15:04:05.000Z")
 	}
 	if st.Failing > 0 {
 		out.Failing = fmt.Sprintf("for %s (%s)", st.Failing.Round(time.Second), st.FailingWhy)
 	}
-	ready := out.Kafka == "" && r.lacking == "" && st.Failing == 0 && st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0
+	ready := out.Kafka == "" && r.lacking == "" && st.Failing == 0 && st.Sessions > 0 && st.Joining == 0 && st.Blocked == 0 && len(st.Held) == 0 && len(st.Waiting) == 0 && len(out.Pinned) == 0
 	if !ready {
 		out.Status = "not ready"
 	}

@@ -206,3 +206,8 @@ func jarVersion(libs string) string {
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(jars[0]), "kafka_2.13-"), ".jar")
 }
+
+// Folder is where a native broker has the log of a partition.
+func (k *Kafka) Folder(topic string, partition int32) string {
+	return filepath.Join(k.folder, "log", fmt.Sprintf("%s-%d", topic, partition))
+}
