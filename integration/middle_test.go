@@ -9,7 +9,7 @@ import (
 // TestInABatch: what becomes of a batch whose filter is killed or frozen between
 // its registration and its commit. The tests share a broker that can stop a
 // filter at a moment.
-// Fault card: F16.
+// Fault cards: F16, F24.
 func TestInABatch(t *testing.T) {
 	t.Parallel()
 	k := startStopper(t)
@@ -44,6 +44,10 @@ func TestInABatch(t *testing.T) {
 	t.Run("frozen and replaced", func(t *testing.T) {
 		t.Parallel()
 		frozenAndReplaced(t, k)
+	})
+	t.Run("resent meanwhile", func(t *testing.T) {
+		t.Parallel()
+		resentMeanwhile(t, k)
 	})
 }
 

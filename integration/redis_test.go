@@ -243,8 +243,7 @@ func (b *bundle) restOfWindows(t *testing.T) map[string]time.Duration {
 		var scope, key string
 		var left float64
 		err := r.Scan(&scope, &key, &left)
-		sum := sha256.Sum256([]byte(scope + "\x00" + key))
-		rest[b.redisPrefix+id+":"+base64.RawURLEncoding.EncodeToString(sum[:16])] = time.Duration(left * float64(time.Second))
+		rest[b.factKey(id, scope, key)] = time.Duration(left * float64(time.Second))
 		return err
 	}))
 	return rest
@@ -288,4 +287,16 @@ func TestRedisNeverReached(t *testing.T) {
 		return strings.Contains(body, `"redis":"ok"`), err
 	})
 	f.term(t)
+}
+
+// factKey is the key of a fact in Redis, as docs/tables.md has it.
+func (b *bundle) factKey(ledgerID, scope, key string) string {
+	sum := sha256.Sum256([]byte(scope + "\x00" + key))
+	return b.redisPrefix + ledgerID + ":" + base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// factOf is the key of a message's fact.
+func (b *bundle) factOf(t *testing.T, m message) string {
+	t.Helper()
+	return b.factKey(ask[string](t, b, `select ledger_id::text from dedup_meta`), m.Key, m.Want.Key)
 }
