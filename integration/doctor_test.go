@@ -77,7 +77,8 @@ func TestDoctorOnAHealthySetUp(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(b.doctor(t, 0, "--deep", "-o", "json")), &d))
 	require.Zero(t, d.Failures)
-	require.Equal(t, "deep", d.Findings[len(d.Findings)-1].Area)
+	require.Equal(t, "deep", d.Findings[len(d.Findings)-2].Area)
+	require.Equal(t, "order", d.Findings[len(d.Findings)-1].Area)
 	b.checkHandledByDoctor(t)
 }
 

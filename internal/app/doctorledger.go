@@ -187,4 +187,10 @@ func (p *patient) lookDeep(ctx context.Context) {
 		return
 	}
 	p.add(d.Judge())
+	s, err := doctor.AskSpread(ctx, p.conn)
+	if err != nil {
+		p.failed("order", "", err)
+		return
+	}
+	p.add(s.Judge())
 }

@@ -100,6 +100,15 @@ func AskDeep(ctx context.Context, q Beginner, say func(format string, args ...an
 	return d, nil
 }
 
+// deepSettings are for queries over a whole month: each takes its time, and Ctrl-C
+// ends it; rows of a key are found by its digest, whatever the planner makes of
+// the months' sizes.
+func deepSettings() []string {
+	return []string{
+		"set local statement_timeout = 0", "set local enable_hashjoin = off", "set local enable_mergejoin = off", "set local jit = off",
+	}
+}
+
 type deepMonth struct {
 	table    string
 	pages    int64
@@ -136,10 +145,7 @@ func (d *Deep) month(ctx context.Context, q Beginner, m *deepMonth, p *progress)
 		return fmt.Errorf("beginning: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // nothing was written
-	for _, set := range []string{
-		"set local statement_timeout = 0", // a page of a cold month takes its time, and Ctrl-C ends it
-		"set local enable_hashjoin = off", "set local enable_mergejoin = off", "set local jit = off",
-	} {
+	for _, set := range deepSettings() {
 		if _, err := tx.Exec(ctx, set); err != nil {
 			return fmt.Errorf("preparing: %w", err)
 		}

@@ -113,6 +113,17 @@ func TestJudgeGaps(t *testing.T) {
 	require.Equal(t, OK, JudgeGaps([]Gaps{g}, name)[0].Level)
 }
 
+func TestJudgeSpread(t *testing.T) {
+	t.Parallel()
+	requireOne(t, (&Spread{}).Judge(), "ok order every repeat of the last 7 days came through the partition of its first copy", "")
+	s := Spread{Repeats: 2, First: Row{Scope: "acme:as2", Key: "hdr:1"}, Were: 3, Are: 7}
+	fs := s.Judge()
+	require.Equal(t, Warn, fs[0].Level)
+	require.Equal(t, "2 repeats of the last 7 days came through another partition than their first copy, as acme:as2 hdr:1 through 3 and 7: verdicts stay right, the order of these messages does not", fs[0].Text)
+	s.Repeats = spreadMost
+	require.Contains(t, s.Judge()[0].Text, "at least 1000 repeats")
+}
+
 func TestJudgeDeep(t *testing.T) {
 	t.Parallel()
 	requireOne(t, (&Deep{Rows: 7}).Judge(), "ok deep 7 rows read: no key was accepted twice within a window, all digests fit", "")
