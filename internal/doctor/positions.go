@@ -23,7 +23,7 @@ func (p *Positions) Judge(now time.Time, transactionTimeout time.Duration, runni
 			fs.add(Fail, areaPositions, "raise retention.ms of the topic; docs/operations.md#records-without-an-output", "%s: records %d..%d were deleted before they were read; the filter goes on at %d and records a gap",
 				part, part.Next.Offset, part.Start-1, part.Start)
 		}
-		if part.isForeign() {
+		if part.isForeign() && part.Stand.Gone == "" { // else it is held, and that is told
 			if foreign++; foreign <= maxNamed {
 				part.judgeForeign(&fs, running)
 			}

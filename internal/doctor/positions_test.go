@@ -81,7 +81,8 @@ func TestJudgePositions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fs := judged(c.change)
-			texts, repairs := lines(fs[:1])
+			require.Len(t, fs, 1)
+			texts, repairs := lines(fs)
 			require.Equal(t, c.text, texts[0])
 			require.Equal(t, c.repair, repairs[0])
 		})
