@@ -73,6 +73,20 @@ func TestLearn(t *testing.T) {
 	require.Equal(t, []string{"SEEN"}, n.run(rec{offset: 8, key: "k", payload: "a"}))
 }
 
+// TestLearnABrokenRecordFirst: a lesson may have no repeat of a key before its
+// first INVALID.
+func TestLearnABrokenRecordFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s := b.session(1, 0)
+	_, d := s.learn(2, 1,
+		s.learned(ledger.Invalid, rec{offset: 0, reason: "key.missing", payload: "c"}, time.Time{}),
+		s.learned(ledger.Seen, rec{offset: 1, key: "gone", payload: "a"}, ago(time.Hour)))
+	require.Equal(t, ledger.Position{Offset: 2}, d)
+	require.Equal(t, "t1:as2 INVALID 1, t1:as2 SEEN 1", b.hours())
+	require.Equal(t, "2", b.one(`select count(*) from dedup_sighting`))
+}
+
 func TestLearnedNewIsAFact(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -556,7 +556,8 @@ declare
     v_position dedup_position;
     v_locked   integer;
     v_account  text;
-    v_row      record;
+    v_place    tid;
+    v_first    timestamptz;
     v_kept     bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -618,24 +619,24 @@ begin
                                 l_status[i], 1, l_bytes[i]);
         continue when l_status[i] = 'NEW';
 
-        v_row := null;
         v_kept := 0;
         if l_status[i] in ('SEEN', 'DRIFT') then
-            select d.ctid as place, d.first_seen_at, d.retry_count into v_row from dedup_ledger d
+            select d.ctid, d.first_seen_at, d.retry_count + 1 into v_place, v_first, v_kept from dedup_ledger d
             where d.h = l_h[i] and d.key = l_key[i] and d.scope = l_scope[i]
               and d.first_seen_at = l_first[i]
             order by d.closed_at is null desc limit 1;
             if found then
-                v_kept := v_row.retry_count + 1;
                 update dedup_ledger d set retry_count = d.retry_count + 1, last_seen_at = v_now,
                        drift_count = d.drift_count + case when l_status[i] = 'DRIFT' then 1 else 0 end
-                where d.ctid = v_row.place and d.first_seen_at = v_row.first_seen_at;
+                where d.ctid = v_place and d.first_seen_at = v_first;
+            else
+                v_kept := 0;
             end if;
         end if;
         if v_kept <= p_keep then
             insert into dedup_sighting (seen_at, row_first_seen_at, origin_offset, origin_partition, origin_epoch, origin_gate, origin_topic,
                                         scope, key, status, state, reason, payload_sha256, source_service, flow)
-            values (v_now, case when v_kept > 0 then v_row.first_seen_at else l_first[i] end,
+            values (v_now, case when v_kept > 0 then v_first else l_first[i] end,
                     l_offset[i], p_partition, l_epoch[i], 1, p_topic,
                     coalesce(l_scope[i], v_account), l_key[i], l_status[i],
                     case when l_status[i] <> 'SEEN' then 'open' end, l_reason[i], l_payload[i], l_source[i], split_part(v_account, ':', 2));
