@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+
+	"dedupledger/integration/laws"
 )
 
 func killBroker(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
@@ -203,4 +205,31 @@ func (c *campaign) reset(ctx context.Context, rng *rand.Rand, killed bool) error
 		return fmt.Errorf("setting the group's offsets: %w", err)
 	}
 	return nil
+}
+
+// expire deletes records of one raw partition that no filter has read: a gap.
+// Whoever watches has read them.
+func expire(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
+	all := c.crew.running()
+	for _, way := range all {
+		if err := c.crew.term(ctx, way); err != nil {
+			return time.Now(), err
+		}
+	}
+	if err := hold(ctx, between(rng, time.Second, 4*time.Second)); err != nil {
+		return time.Now(), err
+	}
+	at := laws.Place{Topic: c.s.raw[rng.IntN(len(c.s.raw))], Partition: int32(rng.IntN(partitions))}
+	before := c.tail.mark(c.s)[at]
+	c.note("%s/%d before %d", at.Topic, at.Partition, before)
+	c.expired++
+	var to kadm.Offsets
+	to.AddOffset(at.Topic, at.Partition, before, -1)
+	gone, err := c.s.admin.DeleteRecords(ctx, to)
+	err = errors.Join(err, gone.Error())
+	since := time.Now()
+	for _, way := range all {
+		err = errors.Join(err, c.crew.start(way))
+	}
+	return since, err
 }

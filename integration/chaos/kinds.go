@@ -44,6 +44,7 @@ func kinds() []kind {
 		{name: "pg-latency", what: "latency to PostgreSQL", do: slowPostgres},
 		{name: "hole", what: "black hole to one service, of one filter or of all", do: blackHole},
 		{name: "cut", what: "one filter cut from all services", do: cutOff},
+		{name: "expired", what: "raw records expired before they were read", do: expire},
 		{name: "offsets", what: "group offsets set forward, back, to a time, or deleted while stopped or killed", do: setOffsets},
 	}
 }

@@ -52,10 +52,10 @@ func (c *campaign) report(v *verdict) {
 		fmt.Fprintln(c.out, "not judged")
 		return
 	}
-	fmt.Fprintf(c.out, "raw records %d (and %d in transactions that were aborted or perhaps so)\n", v.records, c.traffic.aborted)
+	fmt.Fprintf(c.out, "raw records %d, %d of them in recorded gaps (and %d in transactions that were aborted or perhaps so)\n", v.records, v.gone, c.traffic.aborted)
 	fmt.Fprintf(c.out, "NEW %d, SEEN %d, DRIFT %d, INVALID %d\n", v.byStatus["NEW"], v.byStatus["SEEN"], v.byStatus["DRIFT"], v.byStatus["INVALID"])
 	fmt.Fprintf(c.out, "lost %d, doubled %d, wrong %d; transactions left open %d\n", v.lost, v.doubled, v.wrong, v.open)
-	fmt.Fprintf(c.out, "PostgreSQL lost commits %d times: doubled across raw partitions %d, witnesses in Redis %d, rows that live at once %d, gaps %d\n",
+	fmt.Fprintf(c.out, "PostgreSQL lost commits %d times: doubled across raw partitions %d, witnesses in Redis %d, rows that live at once %d, ranges without an output %d\n",
 		c.losses, v.across, v.witnesses, v.overlapping, v.gaps)
 }
 

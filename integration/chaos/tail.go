@@ -14,6 +14,14 @@ import (
 // places are offsets by raw partition.
 type places map[laws.Place]int64
 
+// rawRecord is what the judgement needs of a raw record.
+type rawRecord struct {
+	place laws.Place
+	epoch int32
+	id    string
+	stamp time.Time
+}
+
 // tail follows raw and the outputs as a read_committed consumer sees them.
 type tail struct {
 	client *kgo.Client
@@ -25,6 +33,7 @@ type tail struct {
 	ends    map[laws.Place]int64 // raw partition -> behind the last raw record
 	reached map[laws.Place]int64 // raw partition -> behind the last raw record with an output
 	news    chan struct{}        // something came
+	kept    []rawRecord          // all raw records, also those that are gone from raw by now
 }
 
 func newTail(s *stage) (*tail, error) {
@@ -66,6 +75,7 @@ func (t *tail) take(fetches kgo.Fetches) {
 		p := laws.PlaceOf(r)
 		if t.raw[r.Topic] {
 			t.sent++
+			t.kept = append(t.kept, rawRecord{p, r.LeaderEpoch, laws.Header(r, idHeader), r.Timestamp})
 			t.ends[laws.Place{Topic: p.Topic, Partition: p.Partition}] = p.Offset + 1
 			return
 		}
@@ -109,6 +119,28 @@ func (t *tail) awaitPassed(ctx context.Context, mark places) error {
 		for at, end := range mark {
 			if t.reached[at] <= end {
 				behind = fmt.Sprintf("%s/%d is at %d, wanted behind %d", at.Topic, at.Partition, t.reached[at], end)
+			}
+		}
+		t.mu.Unlock()
+		if behind == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", context.Cause(ctx), behind)
+		case <-t.news:
+		}
+	}
+}
+
+// awaitPassedAll returns when the last record of every raw partition has an output.
+func (t *tail) awaitPassedAll(ctx context.Context) error {
+	for {
+		behind := ""
+		t.mu.Lock()
+		for at, end := range t.ends {
+			if t.reached[at] < end {
+				behind = fmt.Sprintf("%s/%d is at %d of %d", at.Topic, at.Partition, t.reached[at], end)
 			}
 		}
 		t.mu.Unlock()

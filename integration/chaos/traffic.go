@@ -221,9 +221,9 @@ func (t *traffic) oversize() laws.Message {
 }
 
 // book of a raw record.
-func (t *traffic) book(r *kgo.Record) (booked, bool) {
+func (t *traffic) book(id string) (booked, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b, ok := t.books[laws.Header(r, idHeader)]
+	b, ok := t.books[id]
 	return b, ok
 }

@@ -44,7 +44,10 @@ func LawOne(o *Observation) (faults []error) {
 		}
 	}
 	for p := range o.Sent {
-		if n := len(found[p]); n != 1 {
+		switch n := len(found[p]); {
+		case o.Gone[p] && n > 0:
+			faults = append(faults, fmt.Errorf("law 1: %s lies in a gap and has %d outputs: %s", p, n, strings.Join(found[p], ", ")))
+		case !o.Gone[p] && n != 1:
 			faults = append(faults, fmt.Errorf("law 1: %s has %d outputs: %s", p, n, strings.Join(found[p], ", ")))
 		}
 	}
@@ -119,6 +122,12 @@ func NothingLost(o *Observation) (faults []error) {
 		k := scopedKey{s.LedgerScope(), s.Want.Key}
 		if s.Want.Code == "" && len(accepted[k]) == 0 {
 			missing[k] = p
+		}
+	}
+	// A first in a gap was decided, perhaps, and its copies were SEEN of it.
+	for p := range o.Gone {
+		if s := o.Sent[p]; s != nil {
+			delete(missing, scopedKey{s.LedgerScope(), s.Want.Key})
 		}
 	}
 	for k, p := range missing {
@@ -211,6 +220,7 @@ func repeatOf(o *Observation, out *Output, s *Sent, byOrigin map[Place]*Output) 
 	}
 	first := o.Sent[at]
 	switch {
+	case first != nil && o.Gone[at]: // an orphan: decided, then gone
 	case first == nil || byOrigin[at] == nil || byOrigin[at].Kind != Clean && !judgedAnew(out, byOrigin[at]):
 		return fmt.Errorf("first %s is not in clean", at)
 	case at == out.Origin:

@@ -72,6 +72,7 @@ type Observation struct {
 	Hours     map[Account]Tally
 	Positions map[Place]Position // offset 0
 	LogEnds   map[Place]int64    // of raw partitions, offset 0; missing: the end of what was sent
+	Gone      map[Place]bool     // lie in a recorded gap: no output is due, and none may be there
 	Stopped   bool               // after a clean stop: W = D, at or behind the last record
 	Taken     time.Time
 }
@@ -80,6 +81,6 @@ type Observation struct {
 func NewObservation() *Observation {
 	return &Observation{
 		Sent: map[Place]*Sent{}, Epochs: map[Place]int32{}, TopicIDs: map[string]uuid.UUID{}, CleanOf: map[string]string{},
-		Hours: map[Account]Tally{}, Positions: map[Place]Position{}, LogEnds: map[Place]int64{},
+		Hours: map[Account]Tally{}, Positions: map[Place]Position{}, LogEnds: map[Place]int64{}, Gone: map[Place]bool{},
 	}
 }
