@@ -56,8 +56,8 @@ func (b *bundle) record(m *message) *kgo.Record {
 func (b *bundle) book(at time.Time, messages []message, records []*kgo.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i, r := range records {
-		b.sent = append(b.sent, sent{Place: laws.PlaceOf(r), Message: messages[i], Raw: r.Timestamp, At: at})
+	for i, m := range messages {
+		b.sent = append(b.sent, sent{Place: laws.PlaceOf(records[i]), Message: m, Raw: records[i].Timestamp, At: at})
 	}
 }
 
