@@ -84,3 +84,29 @@ func TestCheckerOnRealTopics(t *testing.T) {
 	require.ErrorContains(t, o.Judge(), "law 1")
 	require.ErrorContains(t, o.Judge(), "law 2")
 }
+
+// TestPostgresTurnsReadOnly: the server goes on answering and takes no writes, as
+// a primary that was demoted. Nothing is decided and nothing committed; when it
+// takes writes again the filter goes on by itself.
+func TestPostgresTurnsReadOnly(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, setup{Partitions: 2})
+	f := b.start(t, 0)
+	b.produce(t, orders("acme:edifact", 0, 50)...)
+	b.check(t)
+	reconnect := `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and usename = 'dedup_app'`
+	readOnly := "alter role dedup_app in database " + b.db.Name + " %s default_transaction_read_only"
+	require.NoError(t, b.query(t.Context(), fmt.Sprintf(readOnly, "set")+" = on", nil))
+	b.awaitSQL(t, `select true from (select count(*) from (`+reconnect+`) x) y`)
+	b.produce(t, orders("acme:edifact", 25, 50)...)
+	f.awaitReason(t, "read-only transaction")
+	require.EqualValues(t, 100, b.sumOf(t, `select sum(count)::bigint from dedup_hour`), "decided")
+	require.Len(t, b.observeOnly(t).Outputs, 100)
+
+	require.NoError(t, b.query(t.Context(), fmt.Sprintf(readOnly, "reset"), nil))
+	b.awaitSQL(t, `select true from (select count(*) from (`+reconnect+`) x) y`)
+	f.awaitReady(t)
+	b.check(t)
+	f.term(t)
+	b.checkStopped(t)
+}

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"dedupledger/internal/devservices"
@@ -79,7 +80,7 @@ func (b *bundle) setRedisUser(t *testing.T, rules ...string) {
 // asMaker is the environment in which a command logs in as the one who may make
 // topics, where the command does that.
 func (b *bundle) asMaker(args []string) []string {
-	if b.restricted == "" || len(args) < 2 || args[0] != "topics" || args[1] == "tail" {
+	if b.restricted == "" || len(args) < 2 || args[0] != "topics" || slices.Contains([]string{"tail", "adopt", "retire"}, args[1]) {
 		return nil
 	}
 	return []string{

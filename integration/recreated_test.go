@@ -39,6 +39,7 @@ func TestRawTopicMadeAgain(t *testing.T) {
 	books := b.books()
 	b.awaitOutputCount(t, len(old)+len(books))
 
+	f.awaitLog(t, "the raw topic was deleted and created again")
 	topic, err := b.admin.ListTopics(t.Context(), b.raw[0])
 	require.NoError(t, err)
 	id := uuid.UUID(topic[b.raw[0]].ID)

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"testing"
 
 	"dedupledger/internal/devservices"
@@ -124,4 +125,24 @@ func TestPositionsLost(t *testing.T) {
 			b.judgeLearned(t, f, lost)
 		})
 	}
+}
+
+// TestMarkersAreNoGap: senders use transactions, and abort some. What PostgreSQL
+// lost is learned over their markers and aborted records, and none of it is taken
+// for records without an output.
+func TestMarkersAreNoGap(t *testing.T) {
+	t.Parallel()
+	b, pg := bundleOnOwnPostgres(t, setup{Partitions: 2})
+	f := b.start(t, 0)
+	b.produceTransaction(t, true, b.everywhere("a", 5)...)
+	b.awaitOutputs(t)
+	copied := b.copyData(t, pg)
+	for i := range 4 {
+		b.produceTransaction(t, i%2 == 0, b.everywhere(fmt.Sprint("b", i), 3)...)
+	}
+	b.awaitOutputs(t)
+	f.term(t)
+	b.putBack(t, pg, copied)
+	b.produce(t, b.everywhere("c", 3)...)
+	b.judgeLearned(t, b.start(t, 0), float64(2*len(b.everywhere("b", 3))))
 }

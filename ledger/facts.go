@@ -40,7 +40,7 @@ func factOf(r *Result) Fact {
 		FirstSeenAt:   r.Entry.FirstSeenAt,
 		ExpiresAt:     r.Entry.ExpiresAt,
 		RetryCount:    max(r.Entry.RetryCount, r.Repeat),
-		Inserted:      r.Inserted,
+		Inserted:      r.Inserted && !r.Orphan, // of an orphan's row Redis may well know: that is no witness
 	}
 }
 

@@ -67,7 +67,9 @@ type Lesson struct {
 	Claim     Claim
 	Learned   []Learned
 	To        Position
-	Seq       int64   // of the group offset's marker in the last lesson, else 0
-	Outputs   Outputs // where the outputs of To end
-	Gaps      []Range // in which raw has, or had, records and no output was found
+	Seq       int64    // of the group offset's marker in the last lesson, else 0
+	KnownSeq  int64    // of the row, as the session last wrote or read; a lower one is refused
+	KnownD    Position // likewise
+	Outputs   Outputs  // where the outputs of To end
+	Gaps      []Range  // in which raw has, or had, records and no output was found
 }

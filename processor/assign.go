@@ -85,7 +85,6 @@ func (s *session) settle(ctx context.Context) error {
 		}
 		s.ledgerAnswered()
 	}
-	s.tellHeld(ctx, ready)
 	s.seekStarted(ready)
 	return nil
 }
@@ -223,6 +222,7 @@ func (s *session) open(ctx context.Context, p *part, key ledger.PositionKey, g g
 	p.seq, p.d, p.wrote = 0, at, at
 	s.at("row made")
 	s.log.Info("new position", "topic", p.topic, "partition", p.partition, "offset", at.Offset, "epoch", at.Epoch)
+	s.tellFormer(ctx, key)
 	if st.kind == openLearn {
 		s.learn(p, lesson{from: at, to: st.at, seq: st.seq, outs: outs})
 		return nil
@@ -312,7 +312,7 @@ func (s *session) foreign(p *part, g groupOffset, row *ledger.PositionRow) {
 	if g.found {
 		set = fmt.Sprintf("the group's offset was set to %d by another tool", g.at.Offset)
 	}
-	s.log.Warn(set+" and is not obeyed: going on behind the last committed output",
+	s.log.Warn(set+" and is not obeyed: going on behind the last committed output; to pass over records: dedup skip",
 		"topic", p.topic, "partition", p.partition, "committed", row.W.Offset)
 }
 

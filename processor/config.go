@@ -31,9 +31,12 @@ type Positions interface {
 	Learn(ctx context.Context, l *ledger.Lesson) (seq int64, d ledger.Position, err error)
 	// RecordGap writes a gap down; fresh is false where it is known already. One
 	// of the log start takes W and D behind it.
-	RecordGap(ctx context.Context, c ledger.Claim, g *ledger.Gap) (fresh bool, err error)
-	// Hold tells the row why the partition is not consumed.
-	Hold(ctx context.Context, p ledger.Partition, c ledger.Claim, reason, why string) error
+	RecordGap(ctx context.Context, a *ledger.Advance, g *ledger.Gap) (fresh bool, err error)
+	// Former lists positions of topics of this name that are gone, and not retired.
+	Former(ctx context.Context, k ledger.PositionKey) ([]ledger.Standing, error)
+	// Hold tells the row why the partition is not consumed; kept is false where the
+	// row has another claim by now.
+	Hold(ctx context.Context, p ledger.Partition, c ledger.Claim, reason, why string) (kept bool, err error)
 }
 
 // Rights are the role's on the ledger's tables.

@@ -47,7 +47,8 @@ func (s *session) recordGap(ctx context.Context, p *part, of ledger.Range, kind 
 	if p.d.Epoch == of.From.Epoch && kind == ledger.GapEpoch {
 		lost = p.d.Offset - of.From.Offset // later ones were never read
 	}
-	fresh, err := s.cfg.Ledger.Positions.RecordGap(ctx, p.claim, &ledger.Gap{Partition: p.id, Range: of, Kind: kind})
+	known := p.advance(p.d)
+	fresh, err := s.cfg.Ledger.Positions.RecordGap(ctx, &known, &ledger.Gap{Partition: p.id, Range: of, Kind: kind})
 	if err != nil {
 		return fmt.Errorf("recording a gap of %s/%d: %w", p.topic, p.partition, err)
 	}
@@ -93,15 +94,44 @@ func (s *session) passLogStart(ctx context.Context, p *part, at ledger.Position,
 	s.log.Info("partition starts", "topic", p.topic, "partition", p.partition, "offset", to.Offset, "epoch", to.Epoch)
 }
 
-// tellHeld says in the rows which partitions are held, so that a command may
-// settle them. A row that is another's by now is left alone.
-func (s *session) tellHeld(ctx context.Context, ps []*part) {
-	for _, p := range ps {
-		if p.phase != held || p.reason == heldGroup || p.claim == (ledger.Claim{}) {
+// tellHeld says in the rows which partitions are held since the last round, so
+// that a command may settle them. Where the row has another claim by now the rule
+// is applied anew: a command has settled it, or another session has it. What
+// could not be written is told when the partition is held again.
+func (s *session) tellHeld(ctx context.Context) {
+	for _, p := range s.parts {
+		if p.phase != held || !p.untold {
 			continue
 		}
-		if err := s.cfg.Ledger.Positions.Hold(ctx, p.id, p.claim, p.reason, p.why); err != nil {
-			s.log.Debug("why a partition is held was not written", "topic", p.topic, "partition", p.partition, "error", err)
+		p.untold = false
+		if p.reason == heldGroup || p.claim == (ledger.Claim{}) {
+			continue
 		}
+		kept, err := s.cfg.Ledger.Positions.Hold(ctx, p.id, p.claim, p.reason, p.why)
+		switch {
+		case err != nil:
+			s.log.Debug("why a partition is held was not written", "topic", p.topic, "partition", p.partition, "error", err)
+		case !kept:
+			// A command has changed the position: what it waits for may lie before that.
+			p.needs = nil
+			p.retry(0)
+		}
+	}
+}
+
+// tellFormer says, when a topic that was created again gets its position, what
+// the one before it has left: what was decided there and not committed stays in
+// the way of its copies until a person says that the topic is gone.
+func (s *session) tellFormer(ctx context.Context, key ledger.PositionKey) {
+	former, err := s.cfg.Ledger.Positions.Former(ctx, key)
+	if err != nil {
+		s.log.Debug("positions of topics that are gone were not listed", "topic", key.Topic, "error", err)
+		return
+	}
+	for _, f := range former {
+		s.log.Warn("the raw topic was deleted and created again; it starts anew",
+			"topic", key.Topic, "partition", f.Partition.Partition, "former_topic_id", f.Partition.Topic.String(),
+			"committed", f.W.Offset, "decided", f.D.Offset,
+			"settle", "dedup topics retire "+key.Topic+"@"+f.Partition.Topic.String())
 	}
 }

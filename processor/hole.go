@@ -92,10 +92,11 @@ func (r *rawRecords) close() {
 }
 
 // hole looks at a range between outputs that follow each other, and notes it as
-// a gap where raw has records. The first range says nothing where a person has
-// said that outputs are gone (ledger.OutputsTaken).
+// a gap where raw has records. Where a person has said to go on without outputs
+// that retention has taken (ledger.OutputsTaken) no range says anything: those of
+// one topic are gone, and those of another before and behind them are there.
 func (w *learner) hole(ctx context.Context, from, to ledger.Position) error {
-	if to.Offset <= from.Offset || !from.Less(to) || w.taken && from == w.l.from {
+	if to.Offset <= from.Offset || !from.Less(to) || w.taken {
 		return nil
 	}
 	if w.raw == nil {

@@ -232,6 +232,7 @@ func (w *learner) hand(ctx context.Context, to ledger.Position, seq int64, outs 
 	w.at("lesson laid out")
 	newSeq, d, err := w.s.cfg.Ledger.Positions.Learn(ctx, &ledger.Lesson{
 		Partition: w.p.id, Claim: w.p.claim, Learned: w.batch, To: to, Seq: seq, Outputs: outs, Gaps: w.gaps,
+		KnownSeq: w.seq, KnownD: w.d,
 	})
 	if err != nil {
 		return fmt.Errorf("learning: %w", err)
@@ -320,7 +321,6 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 	switch {
 	case errors.Is(e.err, errOutputsGone):
 		s.hold(p, heldOutputsGone, e.err.Error())
-		s.tellHeld(ctx, []*part{p})
 	case errors.Is(e.err, ledger.ErrDenied):
 		s.noteFailure("learning", e.err)
 		p.retry(time.Second)
@@ -339,7 +339,6 @@ func (s *session) endLesson(ctx context.Context, e lessonEnd) {
 			return
 		}
 		s.startAt(ctx, p, e.at, b, e.outs)
-		s.tellHeld(ctx, []*part{p})
 		if err := s.writePlaces(ctx, p, nil); err != nil {
 			s.log.Warn("where the outputs of a learned partition end was not written; the position is read anew", "error", err)
 			return

@@ -82,6 +82,7 @@ func (s *session) turn(stop, work context.Context) error {
 			return err
 		}
 	}
+	s.tellHeld(work)
 	b, err := s.poll(stop)
 	if err != nil {
 		return err

@@ -187,11 +187,11 @@ func (m *memLedger) Learn(_ context.Context, l *ledger.Lesson) (int64, ledger.Po
 	return p.Seq, p.D, nil
 }
 
-func (m *memLedger) RecordGap(_ context.Context, c ledger.Claim, g *ledger.Gap) (bool, error) {
+func (m *memLedger) RecordGap(_ context.Context, a *ledger.Advance, g *ledger.Gap) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.positions[g.Partition]
-	if p == nil || p.claim != c {
+	if p == nil || !m.check(a) {
 		return false, ledger.ErrClaimLost
 	}
 	if slices.Contains(m.gaps, *g) {
@@ -204,8 +204,12 @@ func (m *memLedger) RecordGap(_ context.Context, c ledger.Claim, g *ledger.Gap) 
 	return true, nil
 }
 
-func (m *memLedger) Hold(context.Context, ledger.Partition, ledger.Claim, string, string) error {
-	return nil
+func (m *memLedger) Former(context.Context, ledger.PositionKey) ([]ledger.Standing, error) {
+	return nil, nil
+}
+
+func (m *memLedger) Hold(context.Context, ledger.Partition, ledger.Claim, string, string) (bool, error) {
+	return true, nil
 }
 
 func (m *memLedger) Confirm(facts []ledger.Fact, _ ledger.Clock) {

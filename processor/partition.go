@@ -38,6 +38,7 @@ type part struct {
 
 	// Held: a closed reason (metric label) and words for people.
 	reason, why  string
+	untold       bool      // in the row
 	again        time.Time // pending or held: not looked at before
 	unstable     time.Time // since when an open transaction holds the group's offset; zero: none does
 	toldUnstable time.Time // when the log said so
@@ -90,7 +91,7 @@ func (p *part) behind() bool { return p.wrote.Less(p.w) || p.freshOuts }
 
 // hold keeps it from being consumed; it is looked at again after wait.
 func (p *part) hold(reason, why string, wait time.Duration) {
-	p.phase, p.reason, p.why = held, reason, why
+	p.phase, p.reason, p.why, p.untold = held, reason, why, true
 	p.again = time.Now().Add(wait)
 }
 

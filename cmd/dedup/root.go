@@ -22,6 +22,8 @@ const (
 	opens     = "opens"
 	underRun  = "Run it"
 	underAsk  = "Ask it"
+	underAct  = "Act on it"
+	underKeep = "Keep it"
 	underAlso = "Also"
 	opensAll  = "[S]"
 	opensNone = "[L]"
@@ -56,7 +58,7 @@ func newRoot(p *program) *cobra.Command {
 		return nil
 	}
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputTable, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
-	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newDoctor(p), newConfig(p), newHealthcheck(p), newKey(p), newDemo(p), newCompletion(p), newVersion(p)}
+	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newDoctor(p), newConfig(p), newHealthcheck(p), newKey(p), newSkip(p), newRepair(p), newDemo(p), newCompletion(p), newVersion(p)}
 	root.AddCommand(commands...)
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -115,13 +117,16 @@ Data goes to stdout, everything else to stderr. Exit: 0 done, 1 failed, 2 wrong 
 'dedup COMMAND --help' shows the flags of a command and an example.
 `
 
+// aside is what holds for all commands of a heading.
+var aside = map[string]string{underAct: "    (each needs --reason; --dry-run shows; recorded; harmless when repeated)"}
+
 // writeHelp lists the commands by what they are for, the global flags, and what
 // holds for all.
 func writeHelp(w io.Writer, root *cobra.Command, commands []*cobra.Command) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "dedup - %s\n\nUsage: %s\n", root.Short, root.Use)
-	for _, group := range []string{underRun, underAsk, underAlso} {
-		fmt.Fprintf(&b, "\n%s\n", group)
+	for _, group := range []string{underRun, underAsk, underAct, underKeep, underAlso} {
+		fmt.Fprintf(&b, "\n%s\n", group+aside[group])
 		for _, c := range commands {
 			if c.Annotations[heading] == group {
 				fmt.Fprintf(&b, "  %-11s %-64s %s\n", c.Name(), c.Short, c.Annotations[opens])

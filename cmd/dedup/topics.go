@@ -16,8 +16,8 @@ import (
 
 func newTopics(p *program) *cobra.Command {
 	c := &cobra.Command{
-		Use:         "topics check|ensure|hanging|tail",
-		Short:       "check, ensure, hanging or tail: the topics the filter reads and writes",
+		Use:         "topics check|ensure|hanging|tail|adopt|retire",
+		Short:       "check|ensure|hanging|tail|adopt|retire: topics of the filter",
 		Example:     "  dedup topics ensure raw-ingest.as2 -c /etc/dedup.yaml",
 		Annotations: map[string]string{heading: underRun, opens: opensAll},
 		Args:        noArguments,
@@ -25,7 +25,7 @@ func newTopics(p *program) *cobra.Command {
 
 		DisableFlagsInUseLine: true,
 	}
-	c.AddCommand(newTopicsCheck(p), newTopicsEnsure(p), newTopicsHanging(p), newTopicsTail(p))
+	c.AddCommand(newTopicsCheck(p), newTopicsEnsure(p), newTopicsHanging(p), newTopicsTail(p), newTopicsAdopt(p), newTopicsRetire(p))
 	return c
 }
 

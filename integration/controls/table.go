@@ -20,6 +20,47 @@ const (
 
 var controls = []control{
 	{
+		name: "an orphan decides like any row",
+		file: "migrations/sql/00007_gaps.sql",
+		changes: []change{{
+			`            continue when not exists (
+                select from dedup_gap g`,
+			`            continue when true or not exists (
+                select from dedup_gap g`,
+		}},
+		in: cold, test: "TestOrphan", says: `NEW`,
+	},
+	{
+		name: "rows below the committed end treated as orphans",
+		file: "migrations/sql/00007_gaps.sql",
+		changes: []change{{
+			`                  and (g.from_epoch, g.from_offset) <= (v_row.epoch, v_row."offset")
+`, ``,
+		}},
+		in: cold, test: "TestOrphan", says: `SEEN`,
+	},
+	{
+		name: "every range between outputs taken for a gap",
+		file: "processor/hole.go",
+		changes: []change{{
+			`	there, err := w.raw.in(ctx, from.Offset, to.Offset)
+	if err`,
+			`	there, err := w.raw.in(ctx, from.Offset, to.Offset)
+	there = true
+	if err`,
+		}},
+		in: integration, test: "TestMarkersAreNoGap", says: `gaps`,
+	},
+	{
+		name: "an act that does not look whether somebody took the partition",
+		file: "ledger/cold/settle.go",
+		changes: []change{{
+			`where p.topic_id = $1 and p.partition = $2 and p.claim = $3 and (not $4`,
+			`where p.topic_id = $1 and p.partition = $2 and $3::uuid is not null and (not $4`,
+		}},
+		in: cold, test: "TestSettle", says: `ErrClaimLost|claim`,
+	},
+	{
 		name: `the origin rule replaced by a "seen" flag`,
 		file: "processor/decide.go",
 		changes: []change{{
@@ -58,7 +99,7 @@ var controls = []control{
 	},
 	{
 		name:    "look-back without the scope lock",
-		file:    "migrations/sql/00003_register.sql",
+		file:    "migrations/sql/00007_gaps.sql",
 		changes: []change{{`for no key update /* the scope lock */`, ``}},
 		in:      cold, test: "TestRacingWriters", says: `are both NEW|was NEW and is \w+`,
 	},
@@ -92,7 +133,7 @@ var controls = []control{
 	},
 	{
 		name:    "the claim not checked",
-		file:    "migrations/sql/00003_register.sql",
+		file:    "migrations/sql/00007_gaps.sql",
 		changes: []change{{`p.claim <> i.claim or p.timeline`, `p.timeline`}},
 		in:      integration, test: "TestZombieBehindItsPoll", says: `the copy after the window`,
 	},

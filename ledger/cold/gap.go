@@ -22,6 +22,7 @@ with p as (
         d_offset = case when $8 = 'log_start' and (p.d_epoch, p.d_offset) < ($6, $7) then $7 else p.d_offset end,
         updated_at = clock_timestamp()
     where p.topic_id = $1 and p.partition = $2 and p.claim = $3 and p.timeline = dedup_timeline_1()
+      and p.seq >= $10 and (p.d_epoch, p.d_offset) >= ($11, $12)
     returning p.topic_id, p.partition),
 g as (
     insert into dedup_gap (found_at, topic_id, partition, from_epoch, from_offset, to_epoch, to_offset, kind, note)
@@ -30,14 +31,15 @@ g as (
     returning 1)
 select (select count(*) from p), (select count(*) from g)`
 
-// RecordGap writes a gap down, for the session that works on the partition.
-// fresh is false where it is known already. A gap of the log start takes W and D
-// behind it.
-func (l *Ledger) RecordGap(ctx context.Context, claim ledger.Claim, g *ledger.Gap) (fresh bool, err error) {
+// RecordGap writes a gap down, for the session that works on the partition and
+// knows of it what a says. fresh is false where the gap is known already. A gap
+// of the log start takes W and D behind it.
+func (l *Ledger) RecordGap(ctx context.Context, a *ledger.Advance, g *ledger.Gap) (fresh bool, err error) {
 	var positions, made int
 	err = l.send(ctx, func(sent context.Context, conn *pgxpool.Conn) error {
-		return conn.QueryRow(sent, gapSQL, uuid.UUID(g.Partition.Topic), g.Partition.Partition, uuid.UUID(claim),
-			g.From.Epoch, g.From.Offset, g.To.Epoch, g.To.Offset, string(g.Kind), orNull(g.Note)).Scan(&positions, &made)
+		return conn.QueryRow(sent, gapSQL, uuid.UUID(g.Partition.Topic), g.Partition.Partition, uuid.UUID(a.Claim),
+			g.From.Epoch, g.From.Offset, g.To.Epoch, g.To.Offset, string(g.Kind), orNull(g.Note),
+			a.Seq, a.D.Epoch, a.D.Offset).Scan(&positions, &made)
 	})
 	switch {
 	case err != nil:
@@ -53,16 +55,18 @@ update dedup_position p set held = $4, held_why = $5, held_claim = p.claim, upda
 where p.topic_id = $1 and p.partition = $2 and p.claim = $3 and p.timeline = dedup_timeline_1()`
 
 // Hold tells the row that the session does not consume the partition, and why:
-// a command may then change its position. It counts as long as the claim does.
-func (l *Ledger) Hold(ctx context.Context, of ledger.Partition, claim ledger.Claim, reason, why string) error {
-	err := l.send(ctx, func(sent context.Context, conn *pgxpool.Conn) error {
-		_, err := conn.Exec(sent, holdSQL, uuid.UUID(of.Topic), of.Partition, uuid.UUID(claim), reason, why)
+// a command may then change its position. It counts as long as the claim does;
+// kept is false where that is another by now.
+func (l *Ledger) Hold(ctx context.Context, of ledger.Partition, claim ledger.Claim, reason, why string) (kept bool, err error) {
+	err = l.send(ctx, func(sent context.Context, conn *pgxpool.Conn) error {
+		tag, err := conn.Exec(sent, holdSQL, uuid.UUID(of.Topic), of.Partition, uuid.UUID(claim), reason, why)
+		kept = tag.RowsAffected() > 0
 		return err
 	})
 	if err != nil {
-		return l.failed(ctx, fmt.Sprintf("telling why partition %s is held", of), err)
+		return false, l.failed(ctx, fmt.Sprintf("telling why partition %s is held", of), err)
 	}
-	return nil
+	return kept, nil
 }
 
 func orNull(text string) *string {

@@ -8,9 +8,14 @@ import (
 	"dedupledger/ledger"
 )
 
+// known is what the session knows of the row.
+func (s *session) known() *ledger.Advance {
+	return &ledger.Advance{Partition: s.key.Partition, Claim: s.claim, Seq: s.seq, D: s.d, W: s.w}
+}
+
 func (s *session) gap(kind ledger.GapKind, from, to int64) bool {
 	s.b.Helper()
-	fresh, err := s.b.l.RecordGap(s.b.Context(), s.claim, &ledger.Gap{
+	fresh, err := s.b.l.RecordGap(s.b.Context(), s.known(), &ledger.Gap{
 		Partition: s.key.Partition, Kind: kind,
 		Range: ledger.Range{From: ledger.Position{Offset: from}, To: ledger.Position{Offset: to}},
 	})
@@ -80,7 +85,7 @@ func TestNoOrphanElsewhere(t *testing.T) {
 	s.run(rec{offset: 5, key: "k", payload: "a"})
 	beside.gap(ledger.GapEpoch, 0, 9)
 	other.gap(ledger.GapEpoch, 0, 9)
-	_, err := b.l.RecordGap(t.Context(), s.claim, &ledger.Gap{Partition: s.key.Partition, Kind: ledger.GapEpoch, Range: ledger.Range{
+	_, err := b.l.RecordGap(t.Context(), s.known(), &ledger.Gap{Partition: s.key.Partition, Kind: ledger.GapEpoch, Range: ledger.Range{
 		From: ledger.Position{Epoch: 1}, To: ledger.Position{Epoch: 1, Offset: 9},
 	}})
 	require.NoError(t, err)
@@ -99,7 +104,7 @@ func TestRecordGap(t *testing.T) {
 	s.gap(ledger.GapLogStart, 0, 7)
 	require.Equal(t, "7 7", b.one(`select d_offset || ' ' || w_offset from dedup_position`))
 	s.take()
-	_, err := b.l.RecordGap(t.Context(), s.claim, &ledger.Gap{Partition: s.key.Partition, Kind: ledger.GapLogStart})
+	_, err := b.l.RecordGap(t.Context(), s.known(), &ledger.Gap{Partition: s.key.Partition, Kind: ledger.GapLogStart})
 	require.ErrorIs(t, err, ledger.ErrClaimLost)
 	require.Equal(t, "2", b.one(`select count(*) from dedup_gap`))
 }
@@ -109,13 +114,20 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	s := b.session(1, 0)
-	require.NoError(t, b.l.Hold(t.Context(), s.key.Partition, s.claim, "outputs_gone", "clean/0 starts at 3"))
+	require.True(t, s.hold("outputs_gone"))
 	held := `select coalesce(held || ' ' || (held_claim = claim), '') from dedup_position`
 	require.Equal(t, "outputs_gone true", b.one(held))
 	n := s.take()
 	require.Equal(t, "outputs_gone false", b.one(held))
-	require.NoError(t, b.l.Hold(t.Context(), s.key.Partition, s.claim, "group", ""))
+	require.False(t, s.hold("topics"))
 	require.Equal(t, "outputs_gone false", b.one(held))
-	require.NoError(t, b.l.Hold(t.Context(), s.key.Partition, n.claim, "log_end", ""))
+	require.True(t, n.hold("log_end"))
 	require.Equal(t, "log_end true", b.one(held))
+}
+
+func (s *session) hold(reason string) (kept bool) {
+	s.b.Helper()
+	kept, err := s.b.l.Hold(s.b.Context(), s.key.Partition, s.claim, reason, "clean/0 starts at 3")
+	require.NoError(s.b, err)
+	return kept
 }

@@ -10,7 +10,7 @@ import (
 	"dedupledger/ledger"
 )
 
-var learn = newFunction("dedup_learn_2", "seq, d_epoch, d_offset", 26)
+var learn = newFunction("dedup_learn_2", "seq, d_epoch, d_offset", 29)
 
 // Learn takes one step of learning in one statement and answers the row's new
 // seq and D. Given a second time it changes nothing but seq.
@@ -46,6 +46,9 @@ func lessonParams(lesson *ledger.Lesson, keep int) (*params, error) {
 	p.int4(lesson.Partition.Partition)
 	p.uuid(lesson.Claim)
 	p.int8(lesson.Seq)
+	p.int8(lesson.KnownSeq)
+	p.int4(lesson.KnownD.Epoch)
+	p.int8(lesson.KnownD.Offset)
 	p.int4(lesson.To.Epoch)
 	p.int8(lesson.To.Offset)
 	p.text(outputs)

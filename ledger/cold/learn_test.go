@@ -32,7 +32,7 @@ func (s *session) learn(to int64, seq int64, learned ...ledger.Learned) (int64, 
 
 func (s *session) lesson(to int64, seq int64, learned ...ledger.Learned) *ledger.Lesson {
 	return &ledger.Lesson{
-		Partition: s.key.Partition, Claim: s.claim, Learned: learned, Seq: seq,
+		Partition: s.key.Partition, Claim: s.claim, Learned: learned, Seq: seq, KnownSeq: s.seq, KnownD: s.d,
 		To: ledger.Position{Offset: to}, Outputs: ledger.Outputs{"clean": {3: 9}},
 	}
 }

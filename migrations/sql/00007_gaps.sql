@@ -534,10 +534,13 @@ $$;
 -- l_expires are null for INVALID. p_scopes are the keyed lines' ledger scopes,
 -- distinct and sorted by byte. g_* are gaps: ranges without an output in which
 -- raw has, or had, records. The caller has looked; between outputs there can as
--- well be markers and records that a producer aborted, which are none.
+-- well be markers and records that a producer aborted, which are none. p_known_*
+-- are seq and D as the session left them, as in the registration: a database that
+-- was put back between two lessons has lost the one before.
 -- +goose StatementBegin
 create function dedup_learn_2(
     p_topic uuid, p_partition integer, p_claim uuid, p_seq bigint,
+    p_known_seq bigint, p_known_d_epoch integer, p_known_d_offset bigint,
     p_to_epoch integer, p_to_offset bigint, p_outputs text, p_keep integer, p_scopes text[],
     l_status text[], l_epoch integer[], l_offset bigint[], l_account text[],
     l_scope text[], l_h bigint[], l_key text[], l_reason text[], l_bytes bigint[],
@@ -575,8 +578,9 @@ begin
     v_now := clock_timestamp();
     select * into v_position from dedup_position p
     where p.topic_id = p_topic and p.partition = p_partition for no key update;
-    if not found or v_position.claim <> p_claim or v_position.timeline <> dedup_timeline_1() then
-        raise exception 'claim or timeline is not what the session left' using errcode = 'DL002';
+    if not found or v_position.claim <> p_claim or v_position.timeline <> dedup_timeline_1()
+       or v_position.seq < p_known_seq or (v_position.d_epoch, v_position.d_offset) < (p_known_d_epoch, p_known_d_offset) then
+        raise exception 'claim, timeline, seq or D is not what the session left' using errcode = 'DL002';
     end if;
 
     update dedup_scope s set max_window = x.win

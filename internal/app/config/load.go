@@ -107,7 +107,7 @@ func (l *loader) fromEnvironment(environ []string) []Warning {
 // the command line, and the services of the test suite.
 func ofAnother(name string) bool {
 	return strings.HasPrefix(name, "DEDUP_TEST_") ||
-		slices.Contains([]string{"DEDUP_CONFIG", "DEDUP_SERVER", "DEDUP_TOKEN_FILE"}, name)
+		slices.Contains([]string{"DEDUP_CONFIG", "DEDUP_ACTOR", "DEDUP_SERVER", "DEDUP_TOKEN_FILE"}, name)
 }
 
 func (l *loader) set(k *key, w setting.Written) {
