@@ -86,10 +86,7 @@ func judgeOffset(ledgerID uuid.UUID, topic ledger.TopicID, offset int64, epoch i
 		return groupOffset{}
 	}
 	g := groupOffset{found: true, at: ledger.Position{Epoch: epoch, Offset: offset}, marked: topics.Marked(metadata)}
-	m, err := topics.ParseMarker(metadata)
-	if err == nil && m.Names(ledgerID, topic, offset) && epoch >= 0 {
-		g.ours, g.seq = true, m.Seq
-	}
+	g.seq, g.ours = topics.Exact(ledgerID, topic, offset, epoch, metadata)
 	return g
 }
 

@@ -44,6 +44,17 @@ func (m Marker) Names(ledgerID uuid.UUID, topic ledger.TopicID, offset int64) bo
 	return m.Ledger == ledgerID && m.Topic == topic && m.Offset == offset
 }
 
+// Exact reads a group offset as the broker tells it: whether it is exact, set by
+// the filter for this ledger and this incarnation of the topic, and with which
+// seq. One without a leader epoch is not.
+func Exact(ledgerID uuid.UUID, topic ledger.TopicID, offset int64, epoch int32, metadata string) (seq int64, exact bool) {
+	m, err := ParseMarker(metadata)
+	if err != nil || epoch < 0 || !m.Names(ledgerID, topic, offset) {
+		return 0, false
+	}
+	return m.Seq, true
+}
+
 // Marked reports whether a commit's metadata carries a marker of any ledger,
 // readable or not. A group offset that is not ours and marked was moved by a
 // tool that kept the metadata, or belongs to another ledger or topic.

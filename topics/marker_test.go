@@ -34,6 +34,28 @@ func TestMarker(t *testing.T) {
 	require.False(t, topics.Marked("consumer-1"))
 }
 
+// An offset is the filter's own only with all of it: ledger, topic id, this very
+// offset, and a leader epoch.
+func TestExact(t *testing.T) {
+	t.Parallel()
+	id, topic := uuid.UUID{7}, ledger.TopicID{9}
+	text := topics.Marker{Ledger: id, Topic: topic, Seq: 17, Offset: 8812}.String()
+	seq, exact := topics.Exact(id, topic, 8812, 0, text)
+	require.True(t, exact)
+	require.EqualValues(t, 17, seq)
+	for name, got := range map[string]func() (int64, bool){
+		"moved, marker kept": func() (int64, bool) { return topics.Exact(id, topic, 8813, 0, text) },
+		"no epoch":           func() (int64, bool) { return topics.Exact(id, topic, 8812, -1, text) },
+		"topic made again":   func() (int64, bool) { return topics.Exact(id, ledger.TopicID{1}, 8812, 0, text) },
+		"another ledger":     func() (int64, bool) { return topics.Exact(uuid.Nil, topic, 8812, 0, text) },
+		"wiped":              func() (int64, bool) { return topics.Exact(id, topic, 8812, 0, "") },
+	} {
+		seq, exact := got()
+		require.False(t, exact, name)
+		require.Zero(t, seq, name)
+	}
+}
+
 func TestParseMarkerRefuses(t *testing.T) {
 	t.Parallel()
 	const l, p = "7d444840-9dc0-11d1-b245-5ffdce74fad2", "0f5b0a3e-6c0e-5d0f-9b1a-2f6d7c8e9a10"

@@ -121,10 +121,7 @@ func (s *Stores) judge(of ledger.Standing, offset int64, epoch int32, metadata *
 	if metadata == nil {
 		return g
 	}
-	m, err := topics.ParseMarker(*metadata)
-	if err == nil && m.Names(s.Ledger.ID(), of.Partition.Topic, offset) && epoch >= 0 {
-		g.ours, g.seq = true, m.Seq
-	}
+	g.seq, g.ours = topics.Exact(s.Ledger.ID(), of.Partition.Topic, offset, epoch, *metadata)
 	return g
 }
 
