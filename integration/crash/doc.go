@@ -1,6 +1,3 @@
-// Package crash holds tests that break the filter at every step of a batch and
-// of a session's life, in process, thousands of times, and require each time that
-// nothing was lost, doubled or counted twice.
-//
-//	make crash
+// Package crash holds what concerns the named points between two steps of the
+// filter (processor/fault_off.go): that the program as it is delivered has none.
 package crash
