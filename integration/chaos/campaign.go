@@ -33,7 +33,9 @@ type campaign struct {
 
 	mu        sync.Mutex
 	done      []inflicted
+	mixed     bool // the fault before was not waited out
 	noted     string
+	watch     *watch  // of the fault in hand; nil: none yet
 	unsettled []error // found before the filters were stopped
 	expired   int     // raw partitions whose records were deleted unread
 	losses    int     // faults after which PostgreSQL lacked commits
@@ -43,6 +45,7 @@ type campaign struct {
 type inflicted struct {
 	kind      string
 	recovered time.Duration // -1: the next came before
+	alone     bool          // the one before was over
 }
 
 // conduct runs a campaign and prints its table. The error says which law broke.
@@ -162,6 +165,7 @@ func (c *campaign) inflict(ctx context.Context, n int, k kind, rng *rand.Rand) e
 		return err
 	}
 	c.note("")
+	c.watch = nil
 	if k.loses {
 		c.losses++
 	}
@@ -170,13 +174,18 @@ func (c *campaign) inflict(ctx context.Context, n int, k kind, rng *rand.Rand) e
 	if err != nil {
 		return fmt.Errorf("fault %d, %s (%s): %w", n, k.name, c.noted, err)
 	}
-	f := inflicted{kind: k.name, recovered: -1}
+	f := inflicted{kind: k.name, recovered: -1, alone: !c.mixed}
 	if rng.IntN(4) > 0 || k.loses {
-		if err := c.recover(ctx, c.tail.mark(c.s)); err != nil {
-			return fmt.Errorf("after fault %d, %s (%s): %w", n, k.name, c.noted, err)
+		if c.watch == nil {
+			c.watchFrom(ctx, since)
 		}
-		f.recovered = time.Since(since)
+		w := <-c.watch.done
+		if w.err != nil {
+			return fmt.Errorf("after fault %d, %s (%s): %w", n, k.name, c.noted, w.err)
+		}
+		f.recovered = w.at.Sub(c.watch.since)
 	}
+	c.mixed = f.recovered < 0
 	c.mu.Lock()
 	c.done = append(c.done, f)
 	c.mu.Unlock()
@@ -196,20 +205,27 @@ func (c *campaign) recover(ctx context.Context, mark places) error {
 	return c.tail.awaitPassed(ctx, mark)
 }
 
-// recoversWithin notes how long the rest takes over while the harm still lasts.
-func (c *campaign) recoversWithin(ctx context.Context, what string) <-chan error {
-	done := make(chan error, 1)
-	began, mark := time.Now(), c.tail.mark(c.s)
+// watch is a wait for all partitions to go on, beside the rest of a fault.
+type watch struct {
+	since time.Time
+	done  chan watched // gets one
+}
+
+type watched struct {
+	at  time.Time
+	err error
+}
+
+// watchFrom begins to wait now: what a fault still has to tidy up, a new standby
+// or replicas that come in sync, is no part of the recovery.
+func (c *campaign) watchFrom(ctx context.Context, since time.Time) {
+	w := &watch{since: since, done: make(chan watched, 1)}
+	mark := c.tail.mark(c.s)
+	c.watch = w
 	go func() {
 		err := c.recover(ctx, mark)
-		if err == nil {
-			c.mu.Lock()
-			c.done = append(c.done, inflicted{kind: what + " (still down)", recovered: time.Since(began)})
-			c.mu.Unlock()
-		}
-		done <- err
+		w.done <- watched{time.Now(), err}
 	}()
-	return done
 }
 
 // settle waits until all is handled, and stops the filters cleanly.

@@ -33,6 +33,7 @@ func killLate(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, erro
 	if err := c.crew.kill(way); err != nil {
 		return since, err
 	}
+	c.watchFrom(ctx, since)
 	if err := hold(ctx, between(rng, sessionTimeout, 2*sessionTimeout)); err != nil {
 		return since, err
 	}

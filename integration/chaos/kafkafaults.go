@@ -22,17 +22,19 @@ func killBroker(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, er
 		return since, fmt.Errorf("killing a broker: %w", err)
 	}
 	// What the others take over counts: two of three go on.
-	recovered := c.recoversWithin(ctx, "broker-kill")
-	err := errors.Join(hold(ctx, down), b.Start(ctx))
-	return since, errors.Join(err, <-recovered, c.inSync(ctx))
+	c.watchFrom(ctx, since)
+	return since, errors.Join(hold(ctx, down), b.Start(ctx), c.inSync(ctx))
 }
 
 func termBroker(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
 	b := c.s.kafka.Brokers[rng.IntN(brokers)]
 	c.note("%s", b.Addr())
 	since := time.Now()
-	err := errors.Join(b.Stop(ctx), hold(ctx, between(rng, 0, 5*time.Second)), b.Start(ctx))
-	return since, errors.Join(err, c.inSync(ctx))
+	if err := b.Stop(ctx); err != nil {
+		return since, fmt.Errorf("stopping a broker: %w", err)
+	}
+	c.watchFrom(ctx, since)
+	return since, errors.Join(hold(ctx, between(rng, 0, 5*time.Second)), b.Start(ctx), c.inSync(ctx))
 }
 
 // inSync waits until every partition has all its replicas: a second broker that

@@ -15,29 +15,27 @@ func (c *campaign) report(v *verdict) {
 	count := map[string]int{}
 	for _, f := range c.done {
 		count[f.kind]++
-		if f.recovered >= 0 {
+		if f.recovered >= 0 && f.alone {
 			byKind[f.kind] = append(byKind[f.kind], f.recovered)
 		}
 	}
 	c.mu.Unlock()
 	fmt.Fprintf(c.out, "\nseed %d, %s of faults, Redis %s\n\n", c.o.seed, c.o.lasts, c.redisName())
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\tcount\tgoes on after, median\tmax\twhat")
+	fmt.Fprintln(w, "fault\tcount\talone\tgoes on after, median\tmax\twhat")
 	total := 0
 	for _, name := range slices.Sorted(maps.Keys(count)) {
-		k, listed := kindNamed(name)
-		if listed {
-			total += count[name]
-		}
+		k, _ := kindNamed(name)
+		total += count[name]
 		all := byKind[name]
 		slices.Sort(all)
 		mid, most := "-", "-"
 		if len(all) > 0 {
 			mid, most = rounded(all[len(all)/2]), rounded(all[len(all)-1])
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", name, count[name], mid, most, k.what)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\n", name, count[name], len(all), mid, most, k.what)
 	}
-	fmt.Fprintf(w, "all\t%d\t\t\t\n", total)
+	fmt.Fprintf(w, "all\t%d\t\t\t\t\n", total)
 	_ = w.Flush()
 	rss, files, lived := c.meter.most()
 	c.crew.mu.Lock()

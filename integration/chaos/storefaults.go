@@ -94,6 +94,7 @@ func (c *campaign) promote(ctx context.Context) (time.Time, error) {
 		return time.Now(), err
 	}
 	since := time.Now()
+	c.watchFrom(ctx, since)
 	return since, errors.Join(old.Close(), s.addStandby(ctx))
 }
 
@@ -161,6 +162,7 @@ func restorePostgres(ctx context.Context, c *campaign, rng *rand.Rand) (time.Tim
 		return time.Now(), err
 	}
 	since := time.Now()
+	c.watchFrom(ctx, since)
 	return since, s.addStandby(ctx)
 }
 
