@@ -39,6 +39,8 @@ type session struct {
 	batch  batch             // in hand
 	scopes map[string]scoped // met last, by their text
 
+	joined bool // the group has told once what is ours: until then it may any moment
+
 	lessons  context.Context //nolint:containedctx // the life of the learners this session starts
 	learners sync.WaitGroup
 	learned  chan lessonEnd
@@ -100,6 +102,7 @@ func (s *session) turn(stop, work context.Context) error {
 // brought.
 func (s *session) takeEvents(work context.Context) error {
 	events, dirty, joined := s.kafka.take()
+	s.joined = joined
 	if dirty {
 		s.m.rebalanced()
 		s.at("revoke seen")
@@ -175,7 +178,7 @@ func (s *session) resync(why string) {
 // poll reads a batch of the partitions that run.
 func (s *session) poll(stop context.Context) (*batch, error) {
 	idle := idlePoll
-	if len(s.waiting()) > 0 || s.anyPending() {
+	if !s.joined || len(s.waiting()) > 0 || s.anyPending() {
 		idle = settlingPoll
 	}
 	began := time.Now()
