@@ -84,6 +84,14 @@ MINUTES ?= 30
 chaos: services-if-needed ## inflict faults on real services for MINUTES (30), drawn from SEED, and judge every record
 	@$(GO) run ./integration/chaos -minutes $(MINUTES) $(if $(SEED),-seed $(SEED)) $(ARGS)
 
+# Real Redis and PostgreSQL, a stand-in for Kafka: CRASH_VISITS and CRASH_SEED
+# are read by the test.
+VISITS ?= 10000
+.PHONY: crash
+crash: services-if-needed ## break the filter at every step, VISITS times, from SEED
+	@CRASH_VISITS=$(VISITS) CRASH_SEED=$(or $(SEED),$(shell date +%s)) $(GO) run ./internal/devservices/cmd/with-services -- \
+		$(GO) test -tags faultpoints -count=1 -v -timeout 30m -run '^TestCrashAtEveryStep$$' ./integration/crash
+
 # What the suite is worth: takes minutes, and needs what make test needs.
 .PHONY: controls
 controls: services-if-needed ## break each rule of the product and see its test fail

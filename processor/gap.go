@@ -52,6 +52,7 @@ func (s *session) recordGap(ctx context.Context, p *part, of ledger.Range, kind 
 	if err != nil {
 		return fmt.Errorf("recording a gap of %s/%d: %w", p.topic, p.partition, err)
 	}
+	s.at("gap recorded")
 	if !fresh {
 		return nil
 	}

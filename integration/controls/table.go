@@ -16,6 +16,8 @@ type change struct{ old, new string }
 const (
 	integration = "./integration"
 	cold        = "./ledger/cold"
+	crash       = "./integration/crash"
+	everyStep   = "TestCrashAtEveryStep"
 )
 
 var controls = []control{
@@ -148,6 +150,126 @@ var controls = []control{
 		file:    "processor/position.go",
 		changes: []change{{`return start{kind: startVerify, from: row.W}`, `return start{kind: startAt, at: g.at}`}},
 		in:      integration, test: "TestResetAfterStop/beyond", says: `law 1: .* has 0 outputs`,
+	},
+	{
+		name: "W written before the commit",
+		file: "processor/partition.go",
+		changes: []change{{
+			`NewD: p.d.Max(newD).Max(p.w), W: p.w, Outputs: p.outs,`,
+			`NewD: p.d.Max(newD).Max(p.w), W: p.d.Max(newD).Max(p.w), Outputs: p.outs,`,
+		}},
+		in: crash, test: everyStep, says: `lost: .* without an output`,
+	},
+	{
+		name: "a batch collapsed by key before it is decided",
+		file: "processor/register.go",
+		changes: []change{{
+			`		it.verdict, it.reason = decide(it.reg, it.res)
+`,
+			`		it.verdict, it.reason = decide(it.reg, it.res)
+		for j := range i {
+			if was := &items[j]; len(it.reg.Keys) > 0 && len(was.reg.Keys) > 0 && was.reg.Keys[0] == it.reg.Keys[0] {
+				it.verdict, it.reason = was.verdict, was.reason
+			}
+		}
+`,
+		}},
+		in: crash, test: everyStep, says: `doubled: law 2`,
+	},
+	{
+		name: "a record that the ledger rejects is skipped",
+		file: "processor/loop.go",
+		changes: []change{{
+			`	o, dataErr, err := s.kafka.transact(work, outs, marks)
+`,
+			`	var some []*kgo.Record
+	for i := range outs {
+		if b.items[i].reason != reasonLedgerRejected {
+			some = append(some, outs[i])
+		}
+	}
+	o, dataErr, err := s.kafka.transact(work, some, marks)
+`,
+		}},
+		in: crash, test: everyStep, says: `lost: .* without an output`,
+	},
+	{
+		name: "rows are learned by raw records, whatever their outputs tell",
+		file: "processor/learn.go",
+		changes: []change{
+			{`		Verdict: o.Verdict,
+`, `		Verdict: verdict,
+`},
+			{`	l := ledger.Learned{
+`, `	verdict := o.Verdict
+	if verdict != ledger.Invalid {
+		verdict = ledger.New
+	}
+	l := ledger.Learned{
+`},
+		},
+		in: crash, test: everyStep, says: `wrong: accounts`,
+	},
+	{
+		name:    "the producer id is asked for with the first record",
+		file:    "processor/session.go",
+		changes: []change{{`if _, _, err := gts.Client().ProducerID(ctx); err != nil {`, `if err := ctx.Err(); err != nil {`}},
+		in:      crash, test: everyStep, says: `lost: .* without an output`,
+	},
+	{
+		name: "no position check at assignment",
+		file: "processor/position.go",
+		changes: []change{{
+			`	if row == nil {
+		return decideOpen(g)
+	}
+`,
+			`	if row == nil {
+		return decideOpen(g)
+	}
+	if g.found {
+		return start{kind: startAt, at: g.at}
+	}
+`,
+		}},
+		in: crash, test: everyStep, says: `doubled: law|wrong: accounts|lost: .* without an output`,
+	},
+	{
+		name: "a partition that has no row is taken for new",
+		file: "processor/position.go",
+		changes: []change{{
+			`return start{kind: openLearn, at: g.at, seq: g.seq}`,
+			`return start{kind: openAt, at: g.at}`,
+		}},
+		in: crash, test: everyStep, says: `doubled: law 2|wrong: accounts`,
+	},
+	{
+		name: "a fact that is missing in Redis trusted",
+		file: "ledger/tiers.go",
+		changes: []change{{
+			`	t.cfg.Observe(TierCold, time.Since(start), err)
+	return answer, err`,
+			`	t.cfg.Observe(TierCold, time.Since(start), err)
+	if hot, ok := t.cfg.Hot.(interface {
+		Get(ctx context.Context, scope, key string) (Fact, bool, error)
+	}); ok && err == nil {
+		for i := range answer.Results {
+			if r := &answer.Results[i]; r.Entry.Key != "" {
+				if _, found, err := hot.Get(ctx, r.Entry.Scope, r.Entry.Key); err == nil && !found {
+					r.Entry.Origin = chunk.Registrations[i].Origin
+				}
+			}
+		}
+	}
+	return answer, err`,
+		}},
+		in: crash, test: everyStep, says: `doubled: law 2`,
+	},
+	{
+		name:    "rows below the committed end taken for orphans",
+		file:    "migrations/sql/00007_gaps.sql",
+		changes: []change{{`and (g.from_epoch, g.from_offset) <= (v_row.epoch, v_row."offset")`, ``}},
+		in:      crash, test: everyStep, says: `doubled: law 2`,
 	},
 	{
 		name: "Kafka's password read once",
