@@ -118,7 +118,10 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// headings are the anchors of a page as code hosts make them.
+// ownAnchor is a heading's shorter name, which alerts and messages use.
+var ownAnchor = regexp.MustCompile(` *<a id="([a-z-]+)"></a>`)
+
+// headings are the anchors of a page as code hosts make them, and its own.
 func headings(text string) []string {
 	var all []string
 	for _, l := range parse("", text).lines {
@@ -126,6 +129,10 @@ func headings(text string) []string {
 		if l.fence != "" || title == l.text {
 			continue
 		}
+		for _, own := range ownAnchor.FindAllStringSubmatch(title, -1) {
+			all = append(all, own[1])
+		}
+		title = ownAnchor.ReplaceAllString(title, "")
 		slug := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
 		all = append(all, strings.ReplaceAll(slug, " ", "-"))
 	}
@@ -213,6 +220,35 @@ func sourceNames(t *testing.T) map[string]bool {
 		known[variable(key)] = true
 	}
 	return known
+}
+
+// TestDataAtRisk: a section about a fault begins with the question that its
+// reader has.
+func TestDataAtRisk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		page   string
+		others []string // sections that are about no fault
+	}{
+		{"docs/runbook.md", []string{`"Please replay"`, "Exit codes"}},
+		{"docs/operations.md", []string{
+			"Start", "Stop", "Exit codes", "Several processes", "Health", "Doctor", "Rotating secrets",
+			"Synchronous standby", "What people decide", "Topics", "Months", "Metrics", "Logs",
+		}},
+	} {
+		text, err := os.ReadFile(filepath.Join(root, c.page))
+		require.NoError(t, err)
+		sections := strings.Split("\n"+string(text), "\n## ")[1:]
+		require.Greater(t, len(sections), len(c.others), c.page)
+		for _, s := range sections {
+			title, rest, _ := strings.Cut(s, "\n")
+			title = ownAnchor.ReplaceAllString(title, "")
+			first := strings.TrimLeft(strings.TrimSpace(rest), "*")
+			if !slices.Contains(c.others, title) && !strings.HasPrefix(first, "Is data at risk?") {
+				t.Errorf("%s, %s: begin with *Is data at risk?* and the answer", c.page, title)
+			}
+		}
+	}
 }
 
 // TestComplete: operations.md has every metric and tables.md every table and
