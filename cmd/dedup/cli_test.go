@@ -68,6 +68,9 @@ func TestUsage(t *testing.T) {
 		{"completion", "dedup: 0 shells: name one of bash, zsh, fish\nSee 'dedup completion --help'.\n"},
 		{"completion tcsh", "dedup: \"tcsh\": write bash, zsh or fish\n"},
 		{"version -o yaml", "dedup: --output \"yaml\": write table or json\n"},
+		{"version -o jsonl", "dedup: --output \"jsonl\": write table or json\n"},
+		{"topics tail clean.as2 -o json", "dedup: --output \"json\": write table or jsonl\n"},
+		{"topics tail clean.as2 -o csv", "dedup: --output \"csv\": write table or jsonl\n"},
 	} {
 		o := call{}.run(t, strings.Fields(c.args)...)
 		require.Equal(t, exitUsage, o.code, c.args)

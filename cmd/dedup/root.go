@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 const (
 	outputTable = "table"
 	outputJSON  = "json"
+	outputLines = "jsonl"
 )
 
 // Annotations of a command: the heading it stands under in the help, and what
@@ -20,6 +22,7 @@ const (
 const (
 	heading   = "heading"
 	opens     = "opens"
+	formats   = "formats" // of -o, where they are others than table and json
 	underRun  = "Run it"
 	underAsk  = "Ask it"
 	underAct  = "Act on it"
@@ -44,7 +47,7 @@ func newRoot(p *program) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVarP(&p.configFile, "config", "c", "", "configuration `FILE` (DEDUP_CONFIG)")
-	flags.StringVarP(&p.output, "output", "o", outputTable, "`FORMAT` of what goes to stdout: table or json")
+	flags.StringVarP(&p.output, "output", "o", outputTable, "`FORMAT` of what goes to stdout: table or json; of topics tail: table or jsonl")
 	flags.BoolVarP(&p.quiet, "quiet", "q", false, "say nothing but warnings and errors")
 	flags.BoolVarP(&p.verbose, "verbose", "v", false, "log at debug level")
 	flags.BoolP("help", "h", false, "what a command does, with an example")
@@ -52,12 +55,14 @@ func newRoot(p *program) *cobra.Command {
 	root.SetVersionTemplate("dedup {{.Version}}\n")
 	root.SetFlagErrorFunc(usage)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if p.output != outputTable && p.output != outputJSON {
-			return usage(c, fmt.Errorf("--output %q: write table or json", p.output))
+		if can := formatsOf(c); !slices.Contains(can, p.output) {
+			return usage(c, fmt.Errorf("--output %q: write %s", p.output, strings.Join(can, " or ")))
 		}
 		return nil
 	}
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputTable, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails for a flag that is not there
+	_ = root.RegisterFlagCompletionFunc("output", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return formatsOf(c), cobra.ShellCompDirectiveNoFileComp
+	}) // fails for a flag that is not there
 	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newDoctor(p), newConfig(p), newHealthcheck(p), newKey(p), newSkip(p), newRepair(p), newDemo(p), newCompletion(p), newVersion(p)}
 	root.AddCommand(commands...)
 	plain := root.HelpFunc()
@@ -69,6 +74,15 @@ func newRoot(p *program) *cobra.Command {
 		plain(c, args)
 	})
 	return root
+}
+
+// formatsOf are what -o may be for a command. One whose answer has no end gives a
+// line for each record, and no document.
+func formatsOf(c *cobra.Command) []string {
+	if own := c.Annotations[formats]; own != "" {
+		return strings.Fields(own)
+	}
+	return []string{outputTable, outputJSON}
 }
 
 // usage marks an error as one of the call, not of the work.

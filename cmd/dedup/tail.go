@@ -24,10 +24,11 @@ func newTopicsTail(p *program) *cobra.Command {
 		Short: "the last records of topics, headers first",
 		Long: "Shows the last committed records of the topics, raw ones or outputs, over all partitions in the order\n" +
 			"of their times: place, time, record key and headers; with -v the payload too, of large ones the first\n" +
-			"64 KiB. Control characters are escaped. With -o json each record is one line of JSON. Of the\n" +
+			"64 KiB. Control characters are escaped. With -o jsonl each record is one line of JSON. Of the\n" +
 			"configuration it needs kafka.brokers.",
-		Example: "  dedup topics tail duplicates dead-letter -n 5 -v -c /etc/dedup.yaml\n  dedup topics tail clean.as2 -f -c /etc/dedup.yaml",
-		Args:    arguments(cobra.MinimumNArgs(1)),
+		Example:     "  dedup topics tail duplicates dead-letter -n 5 -v -c /etc/dedup.yaml\n  dedup topics tail clean.as2 -f -o jsonl -c /etc/dedup.yaml",
+		Annotations: map[string]string{formats: outputTable + " " + outputLines},
+		Args:        arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.Last < 0 || o.Last > tail.MaxLast {
 				return usage(c, fmt.Errorf("--lines %d: write 0 to %d", o.Last, tail.MaxLast))
@@ -39,7 +40,7 @@ func newTopicsTail(p *program) *cobra.Command {
 			o.Topics, o.Payload = args, p.verbose
 			o.Client = append(app.KafkaOptions(cfg.Kafka), kgo.ClientID("dedup-ledger-tail"))
 			show := showText
-			if p.output == outputJSON {
+			if p.output == outputLines {
 				show = showJSON
 			}
 			err = tail.Run(c.Context(), o, func(r tail.Record) error { return show(p.stdout, &r) })
