@@ -15,6 +15,7 @@ import (
 
 	"dedupledger/internal/app"
 	"dedupledger/internal/tail"
+	"dedupledger/topics/acl"
 )
 
 func newTopicsTail(p *program) *cobra.Command {
@@ -24,8 +25,8 @@ func newTopicsTail(p *program) *cobra.Command {
 		Short: "the last records of topics, headers first",
 		Long: "Shows the last committed records of the topics, raw ones or outputs, over all partitions in the order\n" +
 			"of their times: place, time, record key and headers; with -v the payload too, of large ones the first\n" +
-			"64 KiB. Control characters are escaped. With -o jsonl each record is one line of JSON. Of the\n" +
-			"configuration it needs kafka.brokers.",
+			"64 KiB. Control characters are escaped. With -o jsonl each record is one line of JSON. With -f\n" +
+			"partitions that are added meanwhile are followed, too. Of the configuration it needs kafka.brokers.",
 		Example:     "  dedup topics tail duplicates dead-letter -n 5 -v -c /etc/dedup.yaml\n  dedup topics tail clean.as2 -f -o jsonl -c /etc/dedup.yaml",
 		Annotations: map[string]string{formats: outputTable + " " + outputLines},
 		Args:        arguments(cobra.MinimumNArgs(1)),
@@ -38,6 +39,7 @@ func newTopicsTail(p *program) *cobra.Command {
 				return err
 			}
 			o.Topics, o.Payload = args, p.verbose
+			o.Who = acl.Principal{Name: cfg.Kafka.Principal(), Bootstrap: strings.Join(cfg.Kafka.Brokers, ",")}
 			o.Client = append(app.KafkaOptions(cfg.Kafka), kgo.ClientID("dedup-ledger-tail"))
 			show := showText
 			if p.output == outputLines {

@@ -4,11 +4,17 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/topics/acl"
 )
 
 // newest reads each partition's last records and keeps the newest of all. One
@@ -54,6 +60,9 @@ func (o *Options) read(ctx context.Context, p place, from, end int64) (found []R
 	defer client.Close()
 	for next := from; next < end; {
 		fetches := client.PollFetches(ctx)
+		if err := o.denied(fetches); err != nil {
+			return nil, err
+		}
 		if err := fetches.Err(); err != nil {
 			return nil, fmt.Errorf("reading %s/%d: %w", p.topic, p.partition, err)
 		}
@@ -70,8 +79,9 @@ func (o *Options) read(ctx context.Context, p place, from, end int64) (found []R
 	return found, nil
 }
 
-// follow shows what comes behind the spans.
-func follow(ctx context.Context, o *Options, spans map[place]span, show func(Record) error) error {
+// follow shows what comes behind the spans, and all of partitions that are added
+// meanwhile.
+func follow(ctx context.Context, o *Options, adm *kadm.Client, spans map[place]span, show func(Record) error) error {
 	from := map[place]int64{}
 	for p, s := range spans {
 		from[p] = s.end
@@ -81,12 +91,21 @@ func follow(ctx context.Context, o *Options, spans map[place]span, show func(Rec
 		return err
 	}
 	defer client.Close()
-	for {
-		fetches := client.PollFetches(ctx)
+	for looked := time.Now(); ; {
+		if time.Since(looked) >= lookEvery {
+			if err := o.addNew(ctx, adm, client, from); err != nil && ctx.Err() == nil {
+				return err
+			}
+			looked = time.Now()
+		}
+		fetches := pollFor(ctx, client, lookEvery)
 		if ctx.Err() != nil {
 			return nil // told to stop
 		}
-		if err := fetches.Err(); err != nil {
+		if err := o.denied(fetches); err != nil {
+			return err
+		}
+		if err := fetches.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("following: %w", err)
 		}
 		for _, r := range fetches.Records() {
@@ -98,6 +117,51 @@ func follow(ctx context.Context, o *Options, spans map[place]span, show func(Rec
 			}
 		}
 	}
+}
+
+// denied are the topics that a fetch was refused of: the right may go between two
+// looks.
+func (o *Options) denied(fetches kgo.Fetches) error {
+	var rights acl.Rights
+	fetches.EachError(func(topic string, _ int32, err error) {
+		if r := read(topic); errors.Is(err, kerr.TopicAuthorizationFailed) && !slices.Contains(rights, r) {
+			rights = append(rights, r)
+		}
+	})
+	if len(rights) == 0 {
+		return nil
+	}
+	return &acl.MissingError{Principal: o.Who, Rights: rights}
+}
+
+func pollFor(ctx context.Context, client *kgo.Client, wait time.Duration) kgo.Fetches {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return client.PollFetches(ctx)
+}
+
+// addNew follows partitions that were not there before, from their start: what
+// they hold came since.
+func (o *Options) addNew(ctx context.Context, adm *kadm.Client, client *kgo.Client, known map[place]int64) error {
+	all, err := o.partitions(ctx, adm)
+	if err != nil {
+		return err
+	}
+	added := map[string]map[int32]kgo.Offset{}
+	for _, p := range all {
+		if _, ok := known[p]; ok {
+			continue
+		}
+		known[p] = 0
+		if added[p.topic] == nil {
+			added[p.topic] = map[int32]kgo.Offset{}
+		}
+		added[p.topic][p.partition] = kgo.NewOffset().AtStart()
+	}
+	if len(added) > 0 {
+		client.AddConsumePartitions(added)
+	}
+	return nil
 }
 
 // compare is the order of time; of one time, that of places.

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"dedupledger/topics/acl"
 )
 
 // Bounds of what is kept in memory.
@@ -18,12 +23,17 @@ const (
 	fetchBytes = 8 << 20
 )
 
+// lookEvery is how often new partitions, and the right to read, are looked for
+// while topics are followed.
+const lookEvery = 2 * time.Second
+
 // Options say what is shown.
 type Options struct {
 	Topics  []string
-	Last    int  // so many of the newest, at most MaxLast
-	Follow  bool // then what comes, until the context ends
-	Payload bool // keep values, at most MaxPayload of each
+	Last    int           // so many of the newest, at most MaxLast
+	Follow  bool          // then what comes, until the context ends
+	Payload bool          // keep values, at most MaxPayload of each
+	Who     acl.Principal // who is asked to be granted what is missing
 	// Client are the options of the Kafka clients: brokers, security.
 	Client []kgo.Opt
 }
@@ -35,10 +45,13 @@ type Record struct {
 }
 
 // UnknownTopicError names a topic that is not there, or may not be seen.
-type UnknownTopicError struct{ Topic string }
+type UnknownTopicError struct {
+	Topic string
+	Grant string // the command that lets it be seen and read
+}
 
 func (e *UnknownTopicError) Error() string {
-	return fmt.Sprintf("topic %q does not exist, or this user lacks the right DESCRIBE on it", e.Topic)
+	return fmt.Sprintf("topic %q does not exist, or may not be seen; then grant: %s", e.Topic, e.Grant)
 }
 
 type place struct {
@@ -57,7 +70,8 @@ func Run(ctx context.Context, o Options, show func(Record) error) error {
 		return fmt.Errorf("making the Kafka client: %w", err)
 	}
 	defer client.Close()
-	spans, err := look(ctx, kadm.NewClient(client), o.Topics)
+	adm := kadm.NewClient(client)
+	spans, err := o.look(ctx, adm)
 	if err != nil {
 		return err
 	}
@@ -73,24 +87,48 @@ func Run(ctx context.Context, o Options, show func(Record) error) error {
 	if !o.Follow {
 		return nil
 	}
-	return follow(ctx, &o, spans, show)
+	return follow(ctx, &o, adm, spans, show)
 }
 
-// look finds the partitions and what of them is committed.
-func look(ctx context.Context, adm *kadm.Client, topics []string) (map[place]span, error) {
-	meta, err := adm.ListTopics(ctx, topics...)
-	if err != nil {
-		return nil, fmt.Errorf("asking Kafka for the topics: %w", err)
-	}
-	for _, name := range topics {
+func read(topic string) acl.Right { return acl.Tail([]acl.Name{acl.Named(topic)})[0] }
+
+// partitions lists those of the topics, if they are there and may be read: a
+// fetch that is denied would be tried again for ever.
+func (o *Options) partitions(ctx context.Context, adm *kadm.Client) (all []place, err error) {
+	var denied acl.Rights
+	for _, name := range o.Topics {
+		// One after the other: kadm has no answer for any where one is denied.
+		meta, err := adm.ListTopics(kadm.WithAuthorizedOps(ctx), name)
+		if err != nil && !errors.Is(err, kerr.TopicAuthorizationFailed) {
+			return nil, fmt.Errorf("asking Kafka for topic %q: %w", name, err)
+		}
 		switch t := meta[name]; {
 		case t.Err == nil && len(t.Partitions) > 0:
+			// A broker that does not tell (before KIP-430) denies nothing.
+			if len(t.AuthorizedOperations) > 0 && !slices.Contains(t.AuthorizedOperations, kmsg.ACLOperationRead) {
+				denied = append(denied, read(name))
+			}
+			for p := range t.Partitions {
+				all = append(all, place{name, p})
+			}
 		case t.Err == nil, errors.Is(t.Err, kerr.UnknownTopicOrPartition), errors.Is(t.Err, kerr.TopicAuthorizationFailed), errors.Is(t.Err, kerr.InvalidTopicException):
-			return nil, &UnknownTopicError{name}
+			return nil, &UnknownTopicError{name, o.Who.Commands(acl.Rights{read(name)})[0]}
 		default:
 			return nil, fmt.Errorf("asking Kafka for topic %q: %w", name, t.Err)
 		}
 	}
+	if len(denied) > 0 {
+		return nil, &acl.MissingError{Principal: o.Who, Rights: denied}
+	}
+	return all, nil
+}
+
+// look finds the partitions and what of them is committed.
+func (o *Options) look(ctx context.Context, adm *kadm.Client) (map[place]span, error) {
+	if _, err := o.partitions(ctx, adm); err != nil {
+		return nil, err
+	}
+	topics := o.Topics
 	starts, err := adm.ListStartOffsets(ctx, topics...)
 	if err != nil {
 		return nil, fmt.Errorf("asking where %s start: %w", strings.Join(topics, ", "), err)

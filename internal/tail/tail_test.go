@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -85,4 +86,33 @@ func TestBoundedAndFollowed(t *testing.T) {
 		require.Nil(t, r.Value)
 		return nil
 	}))
+}
+
+// TestFollowsNewPartitions: a partition that is added while a topic is followed is
+// shown from its start.
+func TestFollowsNewPartitions(t *testing.T) {
+	t.Parallel()
+	opts, client := cluster(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, client.ProduceSync(ctx, at("a", 0, 0, []byte("first"))).FirstErr())
+	var got []string
+	err := tail.Run(ctx, tail.Options{Topics: []string{"a"}, Last: 1, Follow: true, Payload: true, Client: opts}, func(r tail.Record) error {
+		got = append(got, fmt.Sprintf("%s/%d %s", r.Topic, r.Partition, r.Value))
+		if len(got) > 1 {
+			cancel()
+			return nil
+		}
+		grown, err := kadm.NewClient(client).UpdatePartitions(ctx, 4, "a")
+		if err == nil {
+			err = grown.Error()
+		}
+		require.NoError(t, err)
+		// One that has not seen the topic before.
+		later, err := kgo.NewClient(append(opts, kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+		require.NoError(t, err)
+		defer later.Close()
+		return later.ProduceSync(ctx, at("a", 3, 0, []byte("added"))).FirstErr()
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a/0 first", "a/3 added"}, got)
 }
