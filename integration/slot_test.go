@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/internal/devservices"
+	"dedupledger/topics/acl"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
@@ -248,4 +251,35 @@ func TestOrdinal(t *testing.T) {
 	f := b.start(t, 0, "DEDUP_PROCESSOR_SLOT=$ordinal")
 	require.Equal(t, slot, f.where(t).Slot)
 	f.term(t)
+}
+
+// TestRightsOfTheNextSlot: after the slot has moved, the rights that are looked
+// after are those of the transactional ids in use now.
+func TestRightsOfTheNextSlot(t *testing.T) {
+	t.Parallel()
+	b := restrictedBundle(t, setup{Partitions: 1})
+	b.allow(t, devservices.UserFilter, b.namedRights()...)
+	f := b.start(t, 0, auto...)
+	let := b.takeNext(t, 0)
+	require.True(t, ask[bool](t, b, `select pg_terminate_backend(pid) `+slotLock))
+	f.awaitSlot(t, 1)
+	f.awaitReady(t)
+	let()
+	all := acl.Member(b.group)[1]
+	of := func(slot int) acl.Right {
+		r := all
+		r.Name = acl.Prefix(fmt.Sprintf("%s-%d-", b.group, slot))
+		return r
+	}
+	// Nothing is asked of an idle filter: only the look finds it.
+	b.allow(t, devservices.UserFilter, of(0))
+	b.revoke(t, all)
+	f.awaitReason(t, "lacks "+all.String())
+	b.allow(t, devservices.UserFilter, of(1))
+	b.revoke(t, of(0))
+	f.awaitReady(t)
+	b.produce(t, orders("acme:edifact", 0, 5)...)
+	b.check(t)
+	f.term(t)
+	b.checkStopped(t)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +49,7 @@ type app struct {
 	hot       *hot.Hot
 	tiers     *ledger.Tiers
 	slot      config.Slot
+	number    atomic.Int64    // the present slot
 	slots     processor.Slots // nil: the slot is a number of the configuration's
 	admission *admission
 }

@@ -31,7 +31,7 @@ type rights struct {
 	router routerType
 	who    acl.Principal
 	group  string
-	ids    []string        // transactional ids of this process
+	ids    func() []string // transactional ids of this process, under its present slot
 	raw    map[string]bool // raw topics seen: one that may not be seen any more looks as if it were deleted
 }
 
@@ -41,10 +41,15 @@ func (a *app) newRights(cl *kgo.Client, r routerType) *rights {
 		cl: cl, adm: kadm.NewClient(cl), router: r, group: k.Group, raw: map[string]bool{},
 		who: acl.Principal{Name: a.Config.Kafka.Principal(), Bootstrap: strings.Join(k.Brokers, ",")},
 	}
-	for i := range a.Config.Processor.Sessions {
-		look.ids = append(look.ids, processor.TransactionalID(k.Group, a.slot.Number, i))
-	}
+	look.ids = a.transactionalIDs
 	return look
+}
+
+func (a *app) transactionalIDs() (ids []string) {
+	for i := range a.Config.Processor.Sessions {
+		ids = append(ids, processor.TransactionalID(a.Config.Kafka.Group, int(a.number.Load()), i))
+	}
+	return ids
 }
 
 // check is an *acl.MissingError with all that is missing, another error if
@@ -148,7 +153,7 @@ func (r *rights) onGroup(ctx context.Context) (missing acl.Rights, err error) {
 	case !answered(err):
 		return nil, fmt.Errorf("asking for rights on group %s: %w", r.group, err)
 	}
-	for _, id := range r.ids {
+	for _, id := range r.ids() {
 		err := r.askProducer(ctx, id)
 		switch {
 		case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):

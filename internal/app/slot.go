@@ -41,6 +41,7 @@ func (s slots) waitFor(ctx context.Context, try func(context.Context) error) err
 
 func (s slots) named(slot int, err error) int {
 	if err == nil {
+		s.number.Store(int64(slot))
 		s.cold.Rename(connectionName(slot))
 	}
 	return slot
@@ -55,6 +56,7 @@ func (a *app) readSlot() error {
 		return fmt.Errorf("reading the host name: %w", err)
 	}
 	a.slot, err = a.Config.Processor.SlotOn(host)
+	a.number.Store(int64(a.slot.Number))
 	return err //nolint:wrapcheck // a sentence already
 }
 
@@ -79,7 +81,7 @@ func (a *app) takeSlot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.slot.Number = slot // of the rights that are looked for
+	a.slot.Number = slot
 	a.Log.Info("slot taken", "slot", slot)
 	return nil
 }
