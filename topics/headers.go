@@ -28,7 +28,8 @@ const (
 	HeaderReason      = "dedup-reason" // a closed code, never a message
 	HeaderMatched     = "dedup-matched"
 	HeaderAliases     = "dedup-aliases"
-	HeaderPayload     = "dedup-payload" // PayloadReference, PayloadOmitted: the value is not the payload
+	HeaderPayload     = "dedup-payload"       // PayloadReference, PayloadOmitted: the value is not the payload
+	HeaderBytes       = "dedup-payload-bytes" // beside HeaderPayload: the size of the raw value, decimal
 	HeaderReplayID    = "dedup-replay-id"
 )
 

@@ -15,13 +15,14 @@ const (
 	uuidLength     = 36
 	hashLength     = 64
 	numberLength   = 19                        // of an int64
+	sizeLength     = 10                        // of an int32
 	placeLength    = 1 + 10 + 1 + numberLength // behind the topic
 	statusLength   = len(StatusReleased)
 	headerOverhead = 10 // two varint lengths of a header on the wire, at most
 
 	// valueFixed is what our values of one record need at most, beside key,
 	// scope, reason and topic names.
-	valueFixed = statusLength + 2*placeLength + 2*timeLength + uuidLength + 2*hashLength + numberLength + len(PayloadReference)
+	valueFixed = statusLength + 2*placeLength + 2*timeLength + uuidLength + 2*hashLength + numberLength + len(PayloadReference) + sizeLength
 
 	// cleanFixed is valueFixed of a clean record, beside its own topic's name too.
 	cleanFixed = statusLength + placeLength + 2*timeLength + uuidLength + hashLength
@@ -30,7 +31,7 @@ const (
 	// included, beside key, scope, reason and topic names.
 	duplicateFixed = valueFixed + len(HeaderKey) + len(HeaderScope) + len(HeaderStatus) + len(HeaderOrigin) +
 		len(HeaderFirstSeenAt) + len(HeaderExpiresAt) + len(HeaderFirstOrigin) + len(HeaderFirstID) +
-		len(HeaderFirstSHA256) + len(HeaderSHA256) + len(HeaderRetryCount) + len(HeaderReason) + len(HeaderPayload)
+		len(HeaderFirstSHA256) + len(HeaderSHA256) + len(HeaderRetryCount) + len(HeaderReason) + len(HeaderPayload) + len(HeaderBytes)
 )
 
 // widest is valueFixed with two topics' names or ids.
@@ -75,6 +76,13 @@ func (w *headerWriter) optional(name, value string) {
 
 func (w *headerWriter) number(name string, n int64) {
 	w.add(name, len(w.buf), strconv.AppendInt(w.buf, n, 10))
+}
+
+// without says why there is no value here, and how long it was: the bytes of
+// dedup_hour are learned from it.
+func (w *headerWriter) without(why string, bytes int) {
+	w.text(HeaderPayload, why)
+	w.number(HeaderBytes, int64(bytes))
 }
 
 func (w *headerWriter) hash(name string, sum *[32]byte) {

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,7 +38,7 @@ type Output struct {
 	FirstSeenAt   time.Time // of the row, UTC; zero for INVALID
 	ExpiresAt     time.Time
 	SourceService string
-	Bytes         int64  // of the value that is here: 0 for a reference
+	Bytes         int64  // of the raw value; 0 where it is not here and nothing tells
 	Reference     bool   // the value is not the payload
 	ReplayID      string // a copy by command: not to be learned
 }
@@ -62,7 +63,9 @@ func ReadOutput(rec *kgo.Record) (Output, error) {
 	}
 	o.Verdict, o.Released = r.status()
 	o.ReplayID = cleanText(r.last(HeaderReplayID), maxKey)
-	o.Reference = r.last(HeaderPayload) != ""
+	if o.Reference = r.last(HeaderPayload) != ""; o.Reference {
+		o.Bytes = r.size()
+	}
 	if o.Verdict == ledger.Invalid {
 		r.readInvalid(&o)
 	} else {
@@ -205,6 +208,19 @@ func (r *headerReader) reason() string {
 		return ""
 	}
 	return reason
+}
+
+// size takes what no Kafka record can exceed. Outputs of version 0.1 have none.
+func (r *headerReader) size() int64 {
+	text := r.last(HeaderBytes)
+	if text == "" {
+		return 0
+	}
+	n, ok := parseNumber(text, math.MaxInt32)
+	if !ok {
+		r.fail(HeaderBytes, "a number of bytes")
+	}
+	return n
 }
 
 func (r *headerReader) hash(name string) (sum [32]byte) {

@@ -43,7 +43,23 @@ func TestReadOutputIsTheInverse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, topics.Scope{}, got.Scope)
 	require.True(t, got.Reference)
+	require.EqualValues(t, 7, got.Bytes, "of the raw record")
+
+	f = facts(ledger.Seen, "")
+	f.Omit = true
+	late := b.Output(in, f)
+	got, err = topics.ReadOutput(late)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, got.Bytes)
+	late.Headers = late.Headers[:len(late.Headers)-1]
+	got, err = topics.ReadOutput(late)
+	require.NoError(t, err, "of a program that did not tell yet")
 	require.Zero(t, got.Bytes)
+	for _, forged := range []string{"-1", "07", "2147483648", "7 B"} {
+		late.Headers = append(late.Headers, kgo.RecordHeader{Key: topics.HeaderBytes, Value: []byte(forged)})
+		_, err = topics.ReadOutput(late)
+		require.ErrorIs(t, err, topics.ErrMalformed, forged)
+	}
 }
 
 func TestEpoch(t *testing.T) {

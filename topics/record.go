@@ -132,7 +132,7 @@ func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	if len(own)+len(first) > room {
 		own = f.Origin.Topic.String()
 	}
-	w := newHeaderWriter(in, f, 13, widest(in))
+	w := newHeaderWriter(in, f, 14, widest(in))
 	w.text(HeaderKey, f.Key)
 	w.text(HeaderScope, f.Scope)
 	w.text(HeaderStatus, f.Verdict.String())
@@ -147,7 +147,7 @@ func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	w.number(HeaderRetryCount, f.Repeat)
 	w.optional(HeaderReason, f.Reason)
 	if f.Omit {
-		w.text(HeaderPayload, PayloadOmitted)
+		w.without(PayloadOmitted, len(in.Value))
 	}
 	out := b.record(in, b.target(b.duplicates, b.route.Duplicates, f.Scope), w.headers)
 	if f.Omit {
@@ -162,7 +162,7 @@ func (b *Builder) DeadLetter(in *kgo.Record, f *Facts) *kgo.Record {
 	if f.Reason == CodeRecordTooLarge {
 		return b.Reference(in, f, time.Time{})
 	}
-	return b.record(in, b.dead(f), b.deadHeaders(in, f, ""))
+	return b.record(in, b.dead(f), b.deadHeaders(in, f).headers)
 }
 
 // Reference is a dead letter without the value: HeaderPayload says so, and
@@ -187,7 +187,9 @@ func (b *Builder) Reference(in *kgo.Record, f *Facts, at time.Time) *kgo.Record 
 	if !at.IsZero() {
 		bare.Timestamp = at
 	}
-	out := b.record(&bare, b.dead(f), b.deadHeaders(&bare, f, PayloadReference))
+	w := b.deadHeaders(&bare, f)
+	w.without(PayloadReference, len(in.Value))
+	out := b.record(&bare, b.dead(f), w.headers)
 	// The partition is that of the full form, so that it is found there.
 	out.Partition = Partition(in.Key, in.Partition, b.rawCount, b.dead(f).count)
 	return out
@@ -195,16 +197,15 @@ func (b *Builder) Reference(in *kgo.Record, f *Facts, at time.Time) *kgo.Record 
 
 func (b *Builder) dead(f *Facts) target { return b.target(b.deadLetter, b.route.DeadLetter, f.Scope) }
 
-func (b *Builder) deadHeaders(in *kgo.Record, f *Facts, payload string) []kgo.RecordHeader {
-	w := newHeaderWriter(in, f, 7, widest(in))
+func (b *Builder) deadHeaders(in *kgo.Record, f *Facts) headerWriter {
+	w := newHeaderWriter(in, f, 8, widest(in))
 	w.optional(HeaderKey, f.Key)
 	w.optional(HeaderScope, f.Scope)
 	w.text(HeaderStatus, ledger.Invalid.String())
 	w.place(HeaderOrigin, in.Topic, f.Origin)
 	w.hash(HeaderSHA256, &f.PayloadSHA256)
 	w.text(HeaderReason, f.Reason)
-	w.optional(HeaderPayload, payload)
-	return w.headers
+	return w
 }
 
 func (b *Builder) record(in *kgo.Record, to target, headers []kgo.RecordHeader) *kgo.Record {

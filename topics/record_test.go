@@ -60,6 +60,7 @@ var wireTable = map[string][]string{
 		"dedup-payload-sha256=" + emptySHA256,
 		"dedup-reason=record.too_large",
 		"dedup-payload=reference",
+		"dedup-payload-bytes=7",
 	},
 }
 
@@ -226,7 +227,7 @@ func TestOurHeadersAreBounded(t *testing.T) {
 	for _, v := range []ledger.Verdict{ledger.New, ledger.Seen, ledger.Drift, ledger.Invalid} {
 		for _, reason := range []string{strings.Repeat("c", 64), topics.CodeRecordTooLarge} {
 			f := facts(v, reason)
-			f.Key, f.Scope, f.Repeat = strings.Repeat("k", 200), part+":"+part, math.MaxInt64
+			f.Key, f.Scope, f.Repeat, f.Omit = strings.Repeat("k", 200), part+":"+part, math.MaxInt64, true
 			f.Origin.Partition, f.Origin.Offset = math.MaxInt32, math.MaxInt64
 			f.Entry.Origin.Partition, f.Entry.Origin.Offset = math.MaxInt32, math.MaxInt64
 			in := rawRecord()
@@ -276,7 +277,7 @@ func TestReference(t *testing.T) {
 	full = b.DeadLetter(in, facts(ledger.Invalid, topics.CodeOutputRejected))
 	ref = b.Reference(in, facts(ledger.Invalid, topics.CodeOutputRejected), now)
 	require.Nil(t, ref.Key)
-	require.Len(t, ref.Headers, 7, "ours alone")
+	require.Len(t, ref.Headers, 8, "ours alone")
 	require.Equal(t, full.Partition, ref.Partition)
 }
 

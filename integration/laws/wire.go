@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -64,6 +65,9 @@ func differences(out *Output, s *Sent) (faults []error) {
 		if len(r.Value) != 0 {
 			faults = append(faults, fmt.Errorf("says that its value is missing, but has %d bytes", len(r.Value)))
 		}
+		if got := Header(r, "dedup-payload-bytes"); got != strconv.Itoa(len(s.Value)) {
+			faults = append(faults, fmt.Errorf("says that its value had %s bytes, sent %d", got, len(s.Value)))
+		}
 	}
 	if got, want := foreign(r.Headers), foreign(s.Headers); !slices.EqualFunc(got, want, sameHeader) {
 		faults = append(faults, fmt.Errorf("foreign headers %v, sent %v", got, want))
@@ -96,8 +100,8 @@ var allowed = map[Kind]string{
 	Clean: " dedup-key dedup-scope dedup-id dedup-status dedup-origin dedup-first-seen-at dedup-expires-at dedup-payload-sha256" +
 		" dedup-reason dedup-matched dedup-aliases dedup-replay-id ",
 	Duplicates: " dedup-key dedup-scope dedup-status dedup-origin dedup-first-seen-at dedup-expires-at dedup-first-origin dedup-first-id" +
-		" dedup-first-payload-sha256 dedup-payload-sha256 dedup-retry-count dedup-reason dedup-matched dedup-aliases dedup-payload ",
-	DeadLetter: " dedup-key dedup-scope dedup-status dedup-origin dedup-payload-sha256 dedup-reason dedup-payload ",
+		" dedup-first-payload-sha256 dedup-payload-sha256 dedup-retry-count dedup-reason dedup-matched dedup-aliases dedup-payload dedup-payload-bytes ",
+	DeadLetter: " dedup-key dedup-scope dedup-status dedup-origin dedup-payload-sha256 dedup-reason dedup-payload dedup-payload-bytes ",
 }
 
 // required are those that are never missing.
