@@ -29,10 +29,22 @@ func (s *session) idle(work context.Context) error {
 // raiseOutputs takes the present ends of all outputs now and then. Nothing is in
 // hand, so whatever comes from here later lies behind them.
 func (s *session) raiseOutputs(ctx context.Context) {
-	if time.Since(s.raised) < raiseEvery {
-		return
+	if time.Since(s.raised) >= raiseEvery {
+		s.raised = time.Now()
+		s.raiseNow(ctx)
 	}
-	s.raised = time.Now()
+}
+
+// raiseLast does it before a stop. What was committed last ends before its marker
+// otherwise, for as long as nothing runs, and once retention has taken that,
+// learning would take outputs for gone.
+func (s *session) raiseLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastLook)
+	defer cancel()
+	s.raiseNow(ctx)
+}
+
+func (s *session) raiseNow(ctx context.Context) {
 	var ps []*part
 	for _, p := range s.parts {
 		if p.phase == running {
@@ -48,8 +60,7 @@ func (s *session) raiseOutputs(ctx context.Context) {
 		return
 	}
 	for _, p := range ps {
-		p.raise(ends.of(p))
-		p.freshOuts = true
+		p.freshOuts = p.raise(ends.of(p)) || p.freshOuts
 	}
 }
 

@@ -62,7 +62,7 @@ func (p *Picture) gone(outs ledger.Outputs) string {
 	for _, w := range learnPlaces(place{p.Topic, p.Partition.Partition}, p.Counts, outs) {
 		start, end, known := p.Log(w.topic, w.partition)
 		at := outs[w.topic][w.partition]
-		if !known || at > end || at >= start {
+		if !known || at > end || !outputsGone(at, start, end) {
 			continue
 		}
 		return fmt.Sprintf("%s/%d starts at %d, needed from %d", w.topic, w.partition, start, at)

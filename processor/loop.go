@@ -18,7 +18,8 @@ const (
 	settlingPoll = 50 * time.Millisecond  // likewise while partitions wait for the rule
 	retryMin     = 100 * time.Millisecond
 	retryMax     = 5 * time.Second
-	raiseEvery   = time.Hour // far below any retention of outputs
+	raiseEvery   = time.Hour       // far below any retention of outputs
+	lastLook     = 2 * time.Second // at most, of a stop, for the outputs' ends
 )
 
 // session is one loop with its own client, group member and transactional id.
@@ -66,6 +67,7 @@ func (s *session) run(stop, work context.Context) error {
 		}
 	}
 	s.at("stop begins")
+	s.raiseLast(work)
 	err := s.flush(work, true)
 	s.at("stop done")
 	return err

@@ -155,7 +155,7 @@ func (m *memLedger) Flush(_ context.Context, as []ledger.Advance) error {
 			continue
 		}
 		p := m.positions[as[i].Partition]
-		if p.W.Less(as[i].W) {
+		if !as[i].W.Less(p.W) {
 			p.W, p.Outputs = as[i].W, cloneOutputs(as[i].Outputs)
 			p.D = p.D.Max(p.W)
 		}

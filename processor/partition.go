@@ -150,16 +150,19 @@ func (p *part) committed(end ledger.Position, outs ledger.Outputs) {
 	p.raise(outs)
 }
 
-// raise moves the outputs' ends up.
-func (p *part) raise(outs ledger.Outputs) {
+// raise moves the outputs' ends up, and reports whether they were lower.
+func (p *part) raise(outs ledger.Outputs) (rose bool) {
 	for topic, ps := range outs {
 		if p.outs[topic] == nil {
 			p.outs[topic] = map[int32]int64{}
 		}
 		for n, off := range ps {
-			p.outs[topic][n] = max(p.outs[topic][n], off)
+			if was, ok := p.outs[topic][n]; !ok || was < off {
+				p.outs[topic][n], rose = off, true
+			}
 		}
 	}
+	return rose
 }
 
 // cloneOutputs is a deep copy, for what outlives the partition's own.

@@ -78,9 +78,10 @@ func (p *Processor) openReader(ctx context.Context, adm *kadm.Client, begin ledg
 		if at > hi.Offset {
 			at = lo.Offset // deleted and made again since: none of it is known
 		}
-		if at < lo.Offset {
+		if outputsGone(at, lo.Offset, hi.Offset) {
 			return nil, fmt.Errorf("%w: %s/%d starts at %d, needed from %d", errOutputsGone, w.topic, w.partition, lo.Offset, at)
 		}
+		at = max(at, lo.Offset)
 		r.streams[w] = &stream{place: w, next: at, target: hi.Offset}
 		if at < hi.Offset {
 			if from[w.topic] == nil {
@@ -107,6 +108,14 @@ func (p *Processor) openReader(ctx context.Context, adm *kadm.Client, begin ledg
 		return nil, fmt.Errorf("opening the reader of outputs: %w", err)
 	}
 	return r, nil
+}
+
+// outputsGone reports whether outputs at or behind an offset may have been deleted,
+// of a log that starts and ends so. A committed output has the marker of its
+// transaction behind it: where the log has grown by one offset alone there is
+// none. As a rule that one is the marker of the last transaction we know of.
+func outputsGone(at, start, end int64) bool {
+	return at < start && end > at+1
 }
 
 func placeTopics(of []place) []string {

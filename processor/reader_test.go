@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/ledger"
@@ -59,6 +60,78 @@ func TestReadingBehindAHangingTransaction(t *testing.T) {
 	r.silence = 100 * time.Millisecond
 	_, _, err = r.next(t.Context())
 	require.ErrorIs(t, err, errReaderSilent)
+}
+
+// A position kept where the last output of a transaction ends, before its marker.
+// When retention has taken all, nothing that must be learned is gone.
+func TestOnlyTheMarkerIsGone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.produce(0, "a", "b")
+	stop := b.start()
+	b.read(2)
+	stop()
+	b.emptyOutput(cleanTopic, 0)
+	ends, err := b.adm.ListEndOffsets(t.Context(), cleanTopic)
+	require.NoError(t, err)
+	end, _ := ends.Lookup(cleanTopic, 0)
+	p := New(Config{Brokers: b.cluster.ListenAddrs(), FetchMax: 1 << 20, Registry: prometheus.NewRegistry()})
+	open := func(at int64) (ledger.Outputs, error) {
+		r, err := p.openReader(t.Context(), b.adm, ledger.Outputs{cleanTopic: {0: at}}, []place{{cleanTopic, 0}},
+			func(*kgo.Record) (told, bool) { return told{}, true })
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		_, there, err := r.next(t.Context())
+		require.False(t, there)
+		return r.ends(), err
+	}
+	outs, err := open(end.Offset - 1)
+	require.NoError(t, err, "the marker")
+	require.Equal(t, end.Offset, outs[cleanTopic][0])
+	_, err = open(end.Offset - 2)
+	require.ErrorIs(t, err, errOutputsGone, "the last output")
+	for at, gone := range map[int64]bool{end.Offset - 2: true, end.Offset - 1: false, end.Offset: false} {
+		picture := Picture{
+			Partition: ledger.Partition{Topic: ledger.TopicID{1}}, Topic: rawTopic, Offset: -1,
+			Row:    &ledger.PositionRow{Outputs: ledger.Outputs{cleanTopic: {0: at}}},
+			Counts: map[string]int32{rawTopic: 1, cleanTopic: 1},
+			Log:    func(string, int32) (start, last int64, known bool) { return end.Offset, end.Offset, true },
+		}
+		require.Equal(t, gone, picture.Stand().Gone != "", "the doctor, from %d", at)
+	}
+}
+
+// emptyOutput deletes all there is of an output partition, as retention does.
+func (b *bundle) emptyOutput(topic string, partition int32) {
+	b.t.Helper()
+	var all kadm.Offsets
+	all.AddOffset(topic, partition, -1, -1) // to the high watermark
+	rs, err := b.adm.DeleteRecords(b.t.Context(), all)
+	require.NoError(b.t, err)
+	require.NoError(b.t, rs.Error())
+}
+
+// What stops in order leaves a position whose outputs end behind the markers: all
+// of them can be deleted while nothing runs, and another tool's offsets then hold
+// nothing up.
+func TestOutputsDeletedWhileStopped(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	stop := b.start()
+	b.produce(0, "first")
+	b.read(1) // the ends were read when nothing had come yet, and are for an hour
+	b.produce(0, "a", "a")
+	b.read(3)
+	stop()
+	b.leave()
+	b.emptyOutput(cleanTopic, 0)
+	b.emptyOutput("duplicates", 0)
+	b.produce(0, "a", "b")
+	b.setGroup(map[int32]int64{0: 0})
+	b.start()
+	require.Equal(t, map[string]int{"clean.as2 b": 1, "duplicates a": 1}, b.read(2))
 }
 
 func TestLearnersWaitForAPlace(t *testing.T) {
