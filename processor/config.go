@@ -11,6 +11,7 @@ import (
 
 	"dedupledger/ledger"
 	"dedupledger/topics"
+	"dedupledger/topics/acl"
 )
 
 // Registrar decides: it registers chunks in PostgreSQL.
@@ -90,6 +91,8 @@ type Config struct {
 	StallExit     time.Duration
 	ShutdownGrace time.Duration
 	MetricScopes  int // tenant/flow pairs of dedup_scope_messages_total; 0: no such metric
+
+	Principal acl.Principal // who is to be granted what is missing
 
 	Router   *topics.Router
 	Input    topics.Input

@@ -295,7 +295,7 @@ func (s *session) commit(work context.Context, b *batch) error {
 		return s.isolate(work, b, dataErr)
 	case errors.As(err, &denied):
 		s.resync("an output topic may not be written to")
-		s.holdDenied(b, outs, denied)
+		s.holdDenied(b, outs, s.lackedOn(work, denied.topics))
 		return nil
 	default:
 		s.waitAfterAbort(work, err)

@@ -46,9 +46,9 @@ func (s *session) outputs(b *batch) []*kgo.Record {
 }
 
 // complete builds the outputs of a batch, or holds the partitions that need a
-// topic that is not there: its name depends on the record's scope and nobody has
-// made it yet, or it was deleted. Then nothing of the batch is produced, and the
-// partitions that are left go on with the next.
+// topic that is not there, or may not be seen: its name depends on the record's
+// scope and nobody has made it yet, or granted it, or it was deleted. Then nothing
+// of the batch is produced, and the partitions that are left go on with the next.
 func (s *session) complete(ctx context.Context, b *batch) (outs []*kgo.Record, held bool, err error) {
 	outs = s.outputs(b)
 	unknown := s.unknown(outs)
@@ -59,10 +59,12 @@ func (s *session) complete(ctx context.Context, b *batch) (outs []*kgo.Record, h
 		return nil, false, fmt.Errorf("looking for output topics: %w", err)
 	}
 	outs = s.outputs(b)
-	if len(s.unknown(outs)) == 0 {
+	unknown = s.unknown(outs)
+	if len(unknown) == 0 {
 		return outs, false, nil
 	}
 	s.resync("an output topic is missing")
+	s.holdDenied(b, outs, s.hidden(unknown))
 	for p, m := range s.missing(b, outs) {
 		p.needs = m
 		s.hold(p, heldTopics, m.Error())
@@ -85,7 +87,7 @@ func (s *session) missing(b *batch, outs []*kgo.Record) map[*part]*topics.Missin
 	for i, out := range outs {
 		it := &b.items[i]
 		m := missing[it.part]
-		if s.layout.Count(out.Topic) > 0 || m != nil && slices.Contains(m.Missing, out.Topic) {
+		if s.layout.Count(out.Topic) > 0 || s.layout.Hidden(out.Topic) || m != nil && slices.Contains(m.Missing, out.Topic) {
 			continue
 		}
 		if m == nil {
@@ -102,7 +104,7 @@ func (s *session) missing(b *batch, outs []*kgo.Record) map[*part]*topics.Missin
 
 // stillAbsent reports whether what a held partition needs is still missing.
 func (s *session) stillAbsent(p *part) bool {
-	if p.needs != nil && slices.ContainsFunc(p.needs.Missing, func(topic string) bool { return s.layout.Count(topic) == 0 }) {
+	if p.needs != nil && slices.ContainsFunc(p.needs.Missing, func(topic string) bool { return s.layout.Count(topic) == 0 && !s.layout.Hidden(topic) }) {
 		return true
 	}
 	p.needs = nil
@@ -137,6 +139,9 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 			denied[lacking.Raw] = lacking
 		}
 	}
+	if err := s.lookForHidden(ctx, waiting); err != nil {
+		return nil, err
+	}
 	if err := s.proc.names.refresh(ctx, s.kafka.adm, s.cfg.Router); err != nil {
 		return nil, err
 	}
@@ -148,11 +153,13 @@ func (s *session) lookUp(ctx context.Context, waiting []*part) ([]*part, error) 
 		id, ok := layout.ID(p.topic)
 		switch {
 		case p.stopsFor(denied[p.topic]):
-			s.hold(p, heldRights, denied[p.topic].Error())
+			s.hold(p, heldRights, s.tellDenied(p, denied[p.topic].Rights))
 		case unroutable(faults[p.topic]): // and not looked for, so not in the layout
 			s.hold(p, heldTopics, faults[p.topic].Error())
 		case !ok || p.partition >= layout.Count(p.topic):
 			s.hold(p, heldTopics, fmt.Sprintf("raw topic %q is not there", p.topic))
+		case len(s.stillLacks(p)) > 0:
+			s.hold(p, heldRights, s.tellDenied(p, p.lacks))
 		case faults[p.topic] != nil:
 			s.hold(p, heldTopics, faults[p.topic].Error())
 		case s.stillAbsent(p):

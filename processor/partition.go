@@ -7,6 +7,7 @@ import (
 
 	"dedupledger/ledger"
 	"dedupledger/topics"
+	"dedupledger/topics/acl"
 )
 
 // place names a raw partition by topic name, as the client does.
@@ -42,8 +43,10 @@ type part struct {
 	again        time.Time // pending or held: not looked at before
 	unstable     time.Time // since when an open transaction holds the group's offset; zero: none does
 	toldUnstable time.Time // when the log said so
-	// needs are the topics that a held partition waits for, or nil.
+	// needs are the topics that a held partition waits for, or nil; lacks the
+	// rights on topics that it met a record for.
 	needs *topics.MissingError
+	lacks acl.Rights
 
 	claim ledger.Claim
 	seq   int64           // of the row, as last written or read

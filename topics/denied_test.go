@@ -102,3 +102,22 @@ func TestEnsureLacksRights(t *testing.T) {
 		"kafka-acls.sh --bootstrap-server kafka-1:9092 --add --allow-principal User:maker --operation Describe --topic dead-letter && "+
 		"kafka-acls.sh --bootstrap-server kafka-1:9092 --add --allow-principal User:maker --operation Describe --topic duplicates")
 }
+
+// What was listed tells of rights without another question; what may not be seen
+// is not listed, and denies nothing.
+func TestLayoutOfListedTopics(t *testing.T) {
+	t.Parallel()
+	adm := restricted(t, map[string][]kmsg.ACLOperation{
+		"duplicates.acme": {read, describeC}, "duplicates.beta": {read, write, describeC},
+	}, "duplicates.acme", "duplicates.beta", "duplicates.gamma")
+	listed, err := adm.ListTopics(kadm.WithAuthorizedOps(t.Context()))
+	require.NoError(t, err)
+	layout := topics.LayoutOf(listed)
+	var need acl.Rights
+	for _, topic := range []string{"duplicates.acme", "duplicates.beta", "duplicates.gamma"} {
+		need = append(need, acl.Output(acl.Named(topic))...)
+	}
+	require.Equal(t, acl.Rights{{Resource: acl.Topic, Name: acl.Named("duplicates.acme"), Operation: acl.Write}}, layout.Lacks(need))
+	require.EqualValues(t, 2, layout.Count("duplicates.beta"))
+	require.Zero(t, layout.Count("duplicates.gamma"))
+}

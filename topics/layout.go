@@ -58,10 +58,26 @@ func (l *Layout) add(topic string, info topicInfo) {
 	l.names[info.id] = topic
 }
 
+func newLayout() *Layout {
+	return &Layout{topics: map[string]topicInfo{}, names: map[ledger.TopicID]string{}, hidden: map[string]bool{}}
+}
+
+// LayoutOf is the layout of topics that were listed with what may be done with
+// them. Those of which a broker had nothing to tell are left out.
+func LayoutOf(listed kadm.TopicDetails) *Layout {
+	l := newLayout()
+	for name, t := range listed {
+		if t.Err == nil {
+			l.add(name, infoOf(t))
+		}
+	}
+	return l
+}
+
 // FetchLayout asks the brokers, not the client's cache, for the named topics.
 // Topics that do not exist are left out; no topic is created by asking.
 func FetchLayout(ctx context.Context, adm *kadm.Client, topics ...string) (*Layout, error) {
-	l := &Layout{topics: map[string]topicInfo{}, names: map[ledger.TopicID]string{}, hidden: map[string]bool{}}
+	l := newLayout()
 	if len(topics) == 0 {
 		return l, nil // kadm would take no names for all
 	}
@@ -121,7 +137,7 @@ func fetchMatching(ctx context.Context, adm *kadm.Client, routes []*Route) (*Lay
 			delete(meta.Topics, name)
 		}
 	}
-	l := &Layout{topics: map[string]topicInfo{}, names: map[ledger.TopicID]string{}, hidden: map[string]bool{}}
+	l := newLayout()
 	if err := l.take(meta); err != nil {
 		return nil, err
 	}
@@ -152,12 +168,16 @@ func (l *Layout) take(meta kadm.Metadata) error {
 		case t.Err != nil:
 			return fmt.Errorf("asking Kafka for topic %q: %w", name, t.Err)
 		}
-		l.add(name, topicInfo{
-			id: ledger.TopicID(t.ID), partitions: int32(len(t.Partitions)), replicas: replicas(t), //nolint:gosec // Kafka counts them in int32
-			allowed: t.AuthorizedOperations,
-		})
+		l.add(name, infoOf(t))
 	}
 	return nil
+}
+
+func infoOf(t kadm.TopicDetail) topicInfo {
+	return topicInfo{
+		id: ledger.TopicID(t.ID), partitions: int32(len(t.Partitions)), replicas: replicas(t), //nolint:gosec // Kafka counts them in int32
+		allowed: t.AuthorizedOperations,
+	}
 }
 
 func replicas(t kadm.TopicDetail) int {

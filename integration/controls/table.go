@@ -302,4 +302,25 @@ var controls = []control{
 		changes: []change{{`	if name, both := common(results, p.prog); both {`, `	if name, both := common(results, p.prog); false && both {`}},
 		in:      "./topics", test: "TestNoOutputIsRaw", says: `Should be false`,
 	},
+	{
+		name:    "the lock of a slot not taken",
+		file:    "ledger/cold/tenure.go",
+		changes: []change{{`select pg_try_advisory_lock($1, $2)`, `select $1::int is not null and $2::int is not null`}},
+		in:      cold, test: "TestSlotsAtOnce", says: `map\[int\]int\{0:6\}`,
+	},
+	{
+		name: "a raw topic whose clean topic is missing consumed",
+		file: "processor/output.go",
+		changes: []change{{`			faults[missing.Raw] = err
+		case errors.As(err, &route):`, `		case errors.As(err, &route):`}},
+		in: integration, test: "TestOutputTopicMissing", says: `/readyz does not say`,
+	},
+	{
+		name: "a right that PostgreSQL denies ends the filter",
+		file: "ledger/cold/errors.go",
+		changes: []change{{`	case codeNotPermitted:
+		return ledger.ErrDenied
+`, ``}},
+		in: integration, test: "TestPostgresRightTakenAwayAndGranted", says: `the filter ended`,
+	},
 }

@@ -269,7 +269,8 @@ func (a *app) warnWindows(set *rules.Set) {
 func (a *app) processorConfig(router routerType, input topics.Input, keyer rules.Keyer) processor.Config {
 	c := a.Config
 	return processor.Config{
-		Brokers: c.Kafka.Brokers, Group: c.Kafka.Group, Slot: a.slot.Number, Slots: a.slots, Leaving: a.Leaving, Sessions: c.Processor.Sessions,
+		Principal: a.principal(),
+		Brokers:   c.Kafka.Brokers, Group: c.Kafka.Group, Slot: a.slot.Number, Slots: a.slots, Leaving: a.Leaving, Sessions: c.Processor.Sessions,
 		Static: c.Processor.StaticMembership, Rebalance: c.Kafka.RebalanceTimeout, Transaction: c.Kafka.TransactionTimeout,
 		Session: c.Kafka.SessionTimeout, FetchMax: c.Kafka.FetchMax, Compression: c.Kafka.Compression,
 		MaxRecord: c.Topics.MaxRecordBytes, PayloadCopies: int64(c.Duplicates.PayloadCopies), BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,

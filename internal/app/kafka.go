@@ -17,7 +17,8 @@ type routerType = *topics.Router
 var errNoRawTopic = errors.New("no raw topic yet")
 
 // awaitKafka waits until a broker answers and a raw topic exists. A right that is
-// missing ends the start with the command that grants it. A raw topic whose
+// missing ends the start with the command that grants it, unless it is on a topic
+// of a single tenant or flow (endsStart). A raw topic whose
 // outputs are missing is not waited for here: the filter holds its partitions,
 // with the command that makes them, and filters the others.
 func (a *app) awaitKafka(ctx context.Context, r routerType) error {
@@ -29,17 +30,19 @@ func (a *app) awaitKafka(ctx context.Context, r routerType) error {
 	}
 	a.cleanup.onStop("kafka", func(context.Context) error { cl.Close(); return nil })
 	look := a.newRights(cl, r)
+	var found error
 	err = a.retry(ctx, "kafka", func(ctx context.Context) error {
 		if err := a.lookAtTopics(ctx, look); err != nil {
 			return err
 		}
-		return look.check(ctx)
+		found = look.check(ctx)
+		return look.endsStart(found)
 	}, func(err error) bool {
 		var lacking *acl.MissingError
 		return !errors.As(err, &lacking) && !refused(err)
 	})
 	if err == nil {
-		a.watchRights(ctx, look)
+		a.watchRights(ctx, look, found)
 		a.watchPinned(ctx, look.adm)
 	}
 	return err

@@ -33,16 +33,19 @@ type rights struct {
 	group  string
 	ids    func() []string // transactional ids of this process, under its present slot
 	raw    map[string]bool // raw topics seen: one that may not be seen any more looks as if it were deleted
+	scopes map[string]bool // outputs seen whose names records make: a tenant's, a flow's
 }
 
 func (a *app) newRights(cl *kgo.Client, r routerType) *rights {
-	k := a.Config.Kafka
-	look := &rights{
-		cl: cl, adm: kadm.NewClient(cl), router: r, group: k.Group, raw: map[string]bool{},
-		who: acl.Principal{Name: a.Config.Kafka.Principal(), Bootstrap: strings.Join(k.Brokers, ",")},
+	return &rights{
+		cl: cl, adm: kadm.NewClient(cl), router: r, group: a.Config.Kafka.Group, ids: a.transactionalIDs,
+		raw: map[string]bool{}, who: a.principal(),
 	}
-	look.ids = a.transactionalIDs
-	return look
+}
+
+// principal is who is to be granted what is missing.
+func (a *app) principal() acl.Principal {
+	return acl.Principal{Name: a.Config.Kafka.Principal(), Bootstrap: strings.Join(a.Config.Kafka.Brokers, ",")}
 }
 
 func (a *app) transactionalIDs() (ids []string) {
@@ -69,6 +72,17 @@ func (r *rights) check(ctx context.Context) error {
 	return &acl.MissingError{Principal: r.who, Rights: missing}
 }
 
+// endsStart is an error of check where it ends a start. What is missing on topics
+// of single tenants and flows alone does not, or one tenant would keep all others
+// waiting: their records wait, as they do where the topic is missing.
+func (r *rights) endsStart(err error) error {
+	lacking, ok := errors.AsType[*acl.MissingError](err)
+	if ok && !slices.ContainsFunc(lacking.Rights, func(x acl.Right) bool { return x.Resource != acl.Topic || !r.scopes[x.Name.Text] }) {
+		return nil
+	}
+	return err
+}
+
 // onTopics asks with the topics' metadata (KIP-430).
 func (r *rights) onTopics(ctx context.Context) (acl.Rights, error) {
 	all, err := r.list(ctx)
@@ -90,7 +104,29 @@ func (r *rights) onTopics(ctx context.Context) (acl.Rights, error) {
 			delete(r.raw, name) // gone
 		}
 	}
-	return layout.Lacks(need), nil
+	return append(layout.Lacks(need), r.onScopes(all, names)...), nil
+}
+
+// onScopes are the rights that are missing on outputs whose names records make,
+// as far as they may be seen. One that is hidden is found with its first record.
+func (r *rights) onScopes(all kadm.TopicDetails, known []string) acl.Rights {
+	layout := topics.LayoutOf(all)
+	r.scopes = map[string]bool{}
+	var need acl.Rights
+	for raw := range r.raw {
+		route, err := r.router.Route(raw)
+		if err != nil || !route.PerScope() {
+			continue // an error is told where the topic is assigned
+		}
+		for _, name := range layout.Outputs(route) {
+			if !r.scopes[name] && !slices.Contains(known, name) {
+				r.scopes[name] = true
+				need = append(need, acl.Output(acl.Named(name))...)
+			}
+		}
+	}
+	slices.SortStableFunc(need, func(a, b acl.Right) int { return strings.Compare(a.Name.Text, b.Name.Text) })
+	return layout.Lacks(need)
 }
 
 // list goes past the client's cache, as kadm does when it asks for operations: the
@@ -186,32 +222,36 @@ func answered(err error) bool {
 
 // watchRights says while the filter runs which rights are missing: in /readyz, in
 // a metric, and in the log when that changes. Nothing is stopped here: what needs
-// the right waits by itself, the rest goes on.
-func (a *app) watchRights(ctx context.Context, look *rights) {
+// the right waits by itself, the rest goes on. at is what the start has found.
+func (a *app) watchRights(ctx context.Context, look *rights, at error) {
 	count := prometheus.NewGauge(prometheus.GaugeOpts{Name: "dedup_missing_rights", Help: "Rights on Kafka that the filter needs and lacks."})
 	a.reg.MustRegister(count)
+	said := ""
+	note := func(found error) {
+		n, why, err := missing(found)
+		if err != nil {
+			a.Log.Debug("rights on Kafka were not looked at", "error", err)
+			return
+		}
+		count.Set(float64(n))
+		a.ready.lack(why)
+		if why != said {
+			a.tellRights(why)
+		}
+		said = why
+	}
+	note(at)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		said := ""
 		for tick := time.Tick(rightsEvery); ; {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick:
+				note(look.check(ctx))
 			}
-			n, why, err := missing(look.check(ctx))
-			if err != nil {
-				a.Log.Debug("rights on Kafka were not looked at", "error", err)
-				continue
-			}
-			count.Set(float64(n))
-			a.ready.lack(why)
-			if why != said {
-				a.tellRights(why)
-			}
-			said = why
 		}
 	}()
 	a.cleanup.onStop("rights", func(context.Context) error { cancel(); <-done; return nil })
