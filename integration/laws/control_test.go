@@ -161,3 +161,66 @@ func TestCheckerAllowsReuseAfterTheWindow(t *testing.T) {
 	delete(o.Hours, Account{"acme:edifact", "SEEN"})
 	require.NoError(t, o.Judge())
 }
+
+// inGap is lawful, but that the SEEN has no output and its record lies in a gap.
+func inGap() *Observation {
+	o := lawful()
+	o.Gone = map[Place]bool{{controlRaw, 0, 1}: true}
+	o.Outputs = append(o.Outputs[:1:1], o.Outputs[2:]...)
+	return o
+}
+
+// TestCheckerOfAccountsAndGaps: what lies in a gap may have been counted, once, and
+// need not.
+func TestCheckerOfAccountsAndGaps(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, inGap().Judge(), "counted")
+	o := inGap()
+	delete(o.Hours, Account{"acme:edifact", "SEEN"})
+	require.NoError(t, o.Judge(), "not counted")
+	o = inGap()
+	seen := o.Hours[Account{"acme:edifact", "SEEN"}]
+	o.Hours[Account{"acme:edifact", "SEEN"}] = Tally{2, seen.Bytes}
+	require.ErrorContains(t, o.Judge(), "accounts", "counted twice")
+	o = inGap()
+	drift := o.Hours[Account{"acme:edifact", "DRIFT"}]
+	o.Hours[Account{"acme:edifact", "DRIFT"}] = Tally{2, drift.Bytes + seen.Bytes}
+	require.ErrorContains(t, o.Judge(), "1 lie in gaps", "more than lie in gaps")
+	o = inGap()
+	delete(o.Hours, Account{"acme:edifact", "DRIFT"})
+	require.ErrorContains(t, o.Judge(), "accounts", "a gap hides nothing that has an output")
+}
+
+// TestGapsAreComparedEpochFirst: a range over an election holds what was cut, and
+// not what lies there now.
+func TestGapsAreComparedEpochFirst(t *testing.T) {
+	t.Parallel()
+	o := NewObservation()
+	o.TopicIDs[controlRaw] = uuid.UUID{1}
+	for offset, epoch := range []int32{0, 0, 0, 1} {
+		p := Place{controlRaw, 0, int64(offset)}
+		o.Sent[p], o.Epochs[p] = &Sent{Place: p}, epoch
+	}
+	o.mark(gap{topic: uuid.UUID{1}.String(), fromEpoch: 0, from: 2, toEpoch: 1, to: 1})
+	require.Equal(t, map[Place]bool{{controlRaw, 0, 2}: true}, o.Gone)
+	o.mark(gap{topic: uuid.UUID{2}.String(), to: 4})
+	o.mark(gap{topic: uuid.UUID{1}.String(), partition: 1, to: 4})
+	require.Len(t, o.Gone, 1, "of another topic or partition")
+	o.Gone = map[Place]bool{}
+	for offset, kind := range []Kind{Clean, Duplicates} {
+		o.Outputs = append(o.Outputs, &Output{Kind: kind, Origin: Place{controlRaw, 0, int64(offset)}})
+	}
+	o.mark(gap{topic: uuid.UUID{1}.String(), to: 2, retired: true})
+	require.Equal(t, map[Place]bool{{controlRaw, 0, 0}: true}, o.Gone, "a repeat may have its output, what is accepted may not")
+}
+
+// TestEndedPartitionsHaveNoPosition: what is said of a partition that is no more
+// is not looked at.
+func TestEndedPartitionsHaveNoPosition(t *testing.T) {
+	t.Parallel()
+	o := lawful()
+	o.Positions[Place{Topic: controlRaw}] = Position{D: 4, W: 3}
+	require.Error(t, o.Judge())
+	o.Ended = map[Place]bool{{Topic: controlRaw}: true}
+	require.NoError(t, o.Judge())
+}

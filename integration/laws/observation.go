@@ -73,6 +73,7 @@ type Observation struct {
 	Positions map[Place]Position // offset 0
 	LogEnds   map[Place]int64    // of raw partitions, offset 0; missing: the end of what was sent
 	Gone      map[Place]bool     // lie in a recorded gap: no output is due, and none may be there
+	Ended     map[Place]bool     // raw partitions that are no more, offset 0: nothing is said of their positions
 	Stopped   bool               // after a clean stop: W = D, at or behind the last record
 	Taken     time.Time
 }
@@ -81,6 +82,6 @@ type Observation struct {
 func NewObservation() *Observation {
 	return &Observation{
 		Sent: map[Place]*Sent{}, Epochs: map[Place]int32{}, TopicIDs: map[string]uuid.UUID{}, CleanOf: map[string]string{},
-		Hours: map[Account]Tally{}, Positions: map[Place]Position{}, LogEnds: map[Place]int64{}, Gone: map[Place]bool{},
+		Hours: map[Account]Tally{}, Positions: map[Place]Position{}, LogEnds: map[Place]int64{}, Gone: map[Place]bool{}, Ended: map[Place]bool{},
 	}
 }
