@@ -58,8 +58,8 @@ func TestMeter(t *testing.T) {
 	flat, grows, leaks := newMeter(nil), newMeter(nil), newMeter(nil)
 	for i := range longLived {
 		flat.samples[1] = append(flat.samples[1], sample{60 << 20, 40})
-		grows.samples[1] = append(grows.samples[1], sample{(60 + 3*i/2) << 20, 40})
-		leaks.samples[1] = append(leaks.samples[1], sample{60 << 20, 20 + 3*i/4})
+		grows.samples[1] = append(grows.samples[1], sample{(60 + 3*i) << 20, 40})
+		leaks.samples[1] = append(leaks.samples[1], sample{60 << 20, 20 + 3*i/2})
 	}
 	require.Empty(t, flat.faults())
 	require.Len(t, grows.faults(), 1)

@@ -103,7 +103,9 @@ func midRegistration(ctx context.Context, c *campaign, rng *rand.Rand) (time.Tim
 	if err != nil {
 		return time.Now(), fmt.Errorf("beginning a transaction: %w", err)
 	}
-	if _, err := tx.Exec(ctx, "select from dedup_scope where scope in ('t0:edifact', 't1:edifact', 't0:rest') for no key update"); err != nil {
+	// In the order of the registrations, or one of them and we would each wait for
+	// the other.
+	if _, err := tx.Exec(ctx, `select from dedup_scope where scope in ('t0:edifact', 't1:edifact', 't0:rest') order by scope collate "C" for no key update`); err != nil {
 		return time.Now(), fmt.Errorf("locking scopes: %w", err)
 	}
 	way := c.anyFilter(rng)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +31,8 @@ type filter struct {
 	way   int
 	child *devservices.Child
 	log   string
-	asked bool // to end, by us
+	at    string // host:port of its HTTP
+	asked bool   // to end, by us
 	began time.Time
 }
 
@@ -56,10 +58,13 @@ func (c *crew) launch(way int) error {
 		"DEDUP_HTTP_LISTEN=" + listen, "DEDUP_KAFKA_BROKERS=" + strings.Join(at, ","),
 		"DEDUP_POSTGRES_URL=" + c.s.url("dedup_app", c.s.pgLinks[way].addr),
 	}
-	if c.s.o.seed%4 == 0 {
+	if c.s.doors[way] != nil {
+		env = append(env, "DEDUP_REDIS_ADDRS="+c.s.redisLinks[way][0].addr)
+	}
+	if c.s.o.fixedSlots() {
 		env = append(env, fmt.Sprintf("DEDUP_PROCESSOR_SLOT=%d", way))
 	}
-	f := &filter{way: way, log: filepath.Join(c.s.dir, fmt.Sprintf("filter-%03d-way%d.log", c.starts, way)), began: time.Now()}
+	f := &filter{way: way, log: filepath.Join(c.s.dir, fmt.Sprintf("filter-%03d-way%d.log", c.starts, way)), at: listen, began: time.Now()}
 	if f.child, err = devservices.StartChildIn(environment(env), c.s.program, []string{"run", "-c", c.s.config()}, f.log); err != nil {
 		return fmt.Errorf("starting a filter: %w", err)
 	}
@@ -147,6 +152,28 @@ func (c *crew) killAll() error {
 		}
 	}
 	return nil
+}
+
+// endAll ends them all, and says which ways they had.
+func (c *crew) endAll(ctx context.Context, killed bool) (all []int, err error) {
+	all = c.running()
+	if killed {
+		return all, c.killAll()
+	}
+	for _, way := range all {
+		if err := c.term(ctx, way); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// startAll starts them by these ways.
+func (c *crew) startAll(all []int) (err error) {
+	for _, way := range all {
+		err = errors.Join(err, c.start(way))
+	}
+	return err
 }
 
 // close ends what runs and waits for the watchers.

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"dedupledger/integration/laws"
@@ -15,7 +13,7 @@ import (
 
 // verdict of a campaign.
 type verdict struct {
-	records, gone           int
+	records, gone, unread   int
 	byStatus                map[string]int
 	lost, doubled, wrong    int
 	across                  int // keys that doubled across raw partitions after PostgreSQL lost commits
@@ -33,7 +31,7 @@ func (c *campaign) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := &verdict{records: len(o.Sent), gone: len(o.Gone), byStatus: map[string]int{}}
+	v := &verdict{records: len(o.Sent), gone: len(o.Gone) - c.unread, unread: c.unread, byStatus: map[string]int{}}
 	for _, out := range o.Outputs {
 		v.byStatus[out.Status()]++
 	}
@@ -120,71 +118,6 @@ func (c *campaign) lawTwo(o *laws.Observation, v *verdict) {
 	}
 	v.doubled += within
 	v.across = len(faults) - within
-}
-
-// observe reads raw and the outputs; what is expected of a record is found in the
-// books by its id.
-func (c *campaign) observe(ctx context.Context) (*laws.Observation, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, settleWithin, errors.New("reading all topics took too long"))
-	defer cancel()
-	o := laws.NewObservation()
-	o.Stopped = true
-	for i, name := range c.s.raw {
-		o.CleanOf[name] = c.s.outputs[i]
-	}
-	topics, err := c.s.admin.ListTopics(ctx, c.s.raw...)
-	if err != nil {
-		return nil, fmt.Errorf("asking for topic ids: %w", err)
-	}
-	for name, d := range topics {
-		o.TopicIDs[name] = uuid.UUID(d.ID)
-	}
-	ends, err := c.s.admin.ListEndOffsets(ctx, c.s.raw...)
-	if err != nil {
-		return nil, fmt.Errorf("asking for the ends of raw: %w", err)
-	}
-	ends.Each(func(l kadm.ListedOffset) { o.LogEnds[laws.Place{Topic: l.Topic, Partition: l.Partition}] = l.Offset })
-	raw, err := laws.ReadCommitted(ctx, c.s.kafka.Addrs(), c.s.admin, c.s.raw...)
-	if err != nil {
-		return nil, err
-	}
-	c.tail.mu.Lock()
-	kept := c.tail.kept
-	c.tail.mu.Unlock()
-	for _, r := range kept {
-		b, ok := c.traffic.book(r.id)
-		if !ok {
-			return nil, fmt.Errorf("raw record %s is in no book", r.place)
-		}
-		o.Sent[r.place] = &laws.Sent{Place: r.place, Message: b.message, Raw: r.stamp, At: b.at}
-		o.Epochs[r.place] = r.epoch
-	}
-	for _, r := range raw {
-		if o.Sent[laws.PlaceOf(r)] == nil {
-			return nil, fmt.Errorf("raw record %s was not read when it came", laws.PlaceOf(r))
-		}
-	}
-	outputs, err := laws.ReadCommitted(ctx, c.s.kafka.Addrs(), c.s.admin, c.s.outputs...)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range outputs {
-		out, err := laws.OutputOf(r)
-		if err != nil {
-			return nil, err
-		}
-		o.Outputs = append(o.Outputs, out)
-	}
-	db, err := c.s.asAdmin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close(context.WithoutCancel(ctx))
-	if err := errors.Join(o.ReadHours(ctx, db), o.ReadPositions(ctx, db), o.ReadGaps(ctx, db)); err != nil {
-		return nil, err
-	}
-	o.Taken = time.Now()
-	return o, nil
 }
 
 // askDatabase looks for what only the ledger's tables tell: rows of one key that

@@ -120,29 +120,18 @@ func (c *campaign) move(ctx context.Context, rng *rand.Rand, names ...string) er
 	return nil
 }
 
-// setOffsets is another tool at the group's offsets, while the filters are stopped
-// or killed. None of it may be obeyed.
-func setOffsets(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
-	all := c.crew.running()
-	killed := rng.IntN(2) == 0
-	for _, way := range all {
-		end := func() error { return c.crew.term(ctx, way) }
-		if killed {
-			end = func() error { return c.crew.kill(way) }
+// offsets is another tool at the group's offsets, while the filters are stopped or
+// were killed. None of it may be obeyed.
+func offsets(how string) func(context.Context, *campaign, *rand.Rand) (time.Time, error) {
+	return func(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
+		all, end, err := c.away(ctx, "offsets "+how)
+		if err == nil {
+			err = c.reset(ctx, rng, how)
 		}
-		if err := end(); err != nil {
-			return time.Now(), err
-		}
+		c.note("filters %s", end)
+		since := time.Now()
+		return since, errors.Join(err, c.crew.startAll(all))
 	}
-	err := c.vacate(ctx)
-	if err == nil {
-		err = c.reset(ctx, rng, killed)
-	}
-	since := time.Now()
-	for _, way := range all {
-		err = errors.Join(err, c.crew.start(way))
-	}
-	return since, err
 }
 
 // vacate takes static members out of the group, as an operator does.
@@ -170,13 +159,13 @@ func (c *campaign) vacate(ctx context.Context) error {
 	})
 }
 
-func (c *campaign) reset(ctx context.Context, rng *rand.Rand, killed bool) error {
+// reset sets the group's offsets "forward", "back", "to a time", or has them
+// "deleted".
+func (c *campaign) reset(ctx context.Context, rng *rand.Rand, how string) error {
 	was, err := c.s.admin.FetchOffsets(ctx, c.s.group)
 	if err != nil {
 		return fmt.Errorf("asking for the group's offsets: %w", err)
 	}
-	how := []string{"forward", "back", "to a time", "deleted"}[rng.IntN(4)]
-	c.note("%s (killed: %v)", how, killed)
 	var to kadm.Offsets
 	gone := kadm.TopicsSet{}
 	byTime, err := c.s.admin.ListOffsetsAfterMilli(ctx, time.Now().Add(-10*time.Second).UnixMilli(), c.s.raw...)
@@ -187,7 +176,7 @@ func (c *campaign) reset(ctx context.Context, rng *rand.Rand, killed bool) error
 		at := o.At
 		switch how {
 		case "forward":
-			at += 50
+			at += 1 + rng.Int64N(200)
 		case "back":
 			at /= 2
 		case "to a time":
@@ -212,26 +201,28 @@ func (c *campaign) reset(ctx context.Context, rng *rand.Rand, killed bool) error
 // expire deletes records of one raw partition that no filter has read: a gap.
 // Whoever watches has read them.
 func expire(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
-	all := c.crew.running()
-	for _, way := range all {
-		if err := c.crew.term(ctx, way); err != nil {
-			return time.Now(), err
-		}
+	all, how, err := c.away(ctx, "expired")
+	if err != nil {
+		return time.Now(), err
 	}
 	if err := hold(ctx, between(rng, time.Second, 4*time.Second)); err != nil {
 		return time.Now(), err
 	}
-	at := laws.Place{Topic: c.s.raw[rng.IntN(len(c.s.raw))], Partition: int32(rng.IntN(partitions))}
-	before := c.tail.mark(c.s)[at]
-	c.note("%s/%d before %d", at.Topic, at.Partition, before)
-	c.expired++
-	var to kadm.Offsets
-	to.AddOffset(at.Topic, at.Partition, before, -1)
-	gone, err := c.s.admin.DeleteRecords(ctx, to)
+	name := c.s.raw[rng.IntN(len(c.s.raw))]
+	p := int32(rng.IntN(c.s.width(name)))
+	before := c.tail.end(name, p)
+	c.note("%s/%d before %d, filters %s", name, p, before, how)
+	c.gaps++
+	gone, err := c.s.admin.DeleteRecords(ctx, offsetsOf(map[laws.Place]int64{partitionOf(name, p): before}))
 	err = errors.Join(err, gone.Error())
 	since := time.Now()
-	for _, way := range all {
-		err = errors.Join(err, c.crew.start(way))
+	return since, errors.Join(err, c.crew.startAll(all))
+}
+
+// offsetsOf are offsets by partition, as the client takes them.
+func offsetsOf(all map[laws.Place]int64) (to kadm.Offsets) {
+	for at, offset := range all {
+		to.AddOffset(at.Topic, at.Partition, offset, -1)
 	}
-	return since, err
+	return to
 }

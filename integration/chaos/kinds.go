@@ -16,6 +16,9 @@ type kind struct {
 	// loses: PostgreSQL forgets commits, so that keys may double across raw
 	// partitions (ARCHITECTURE §2, law 2).
 	loses bool
+	// waits: what follows must not come before all partitions go on, because what
+	// the fault leaves in PostgreSQL must outlast it.
+	waits bool
 	// sentinel: needs Redis with Sentinel.
 	sentinel bool
 }
@@ -42,10 +45,22 @@ func kinds() []kind {
 		{name: "pg-async", what: "failover to a standby that lacks the tail", do: failoverAsync, loses: true},
 		{name: "pg-restore", what: "PostgreSQL restored from a copy older than Kafka's offsets", do: restorePostgres, loses: true},
 		{name: "pg-latency", what: "latency to PostgreSQL", do: slowPostgres},
-		{name: "hole", what: "black hole to one service, of one filter or of all", do: blackHole},
+		{name: "hole-kafka", what: "black hole to all brokers, of one filter, or to one broker, of all", do: holeKafka},
+		{name: "hole-pg", what: "black hole to PostgreSQL, of one filter or of all", do: holePostgres},
+		{name: "hole-redis", what: "black hole to Redis, of all filters", do: holeRedis, sentinel: true},
+		{name: "redis-one", what: "black hole to Redis, of one filter", do: holeRedisOfOne, sentinel: true},
 		{name: "cut", what: "one filter cut from all services", do: cutOff},
-		{name: "expired", what: "raw records expired before they were read", do: expire},
-		{name: "offsets", what: "group offsets set forward, back, to a time, or deleted while stopped or killed", do: setOffsets},
+		{name: "offsets-forward", what: "group offsets set forward by another tool, filters stopped or killed", do: offsets("forward")},
+		{name: "offsets-back", what: "group offsets set back", do: offsets("back")},
+		{name: "offsets-time", what: "group offsets set to a time", do: offsets("to a time")},
+		{name: "offsets-deleted", what: "group offsets deleted", do: offsets("deleted")},
+		{name: "outputs-gone", what: "group offsets not ours and outputs expired: held, dedup repair", do: loseOutputs, waits: true},
+		{name: "expired", what: "raw records expired before they were read: gap", do: expire, waits: true},
+		{name: "skip", what: "dedup skip: gap", do: skip, waits: true},
+		{name: "group", what: "group renamed: refused, dedup topics adopt", do: rename, waits: true},
+		{name: "recreate", what: "raw topic deleted and created again, dedup topics retire", do: recreate, waits: true},
+		{name: "grow", what: "partitions added: outputs, then raw", do: grow, waits: true},
+		{name: "truncate", what: "unclean election cuts a raw partition", do: truncate, waits: true},
 	}
 }
 

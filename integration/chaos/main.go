@@ -47,12 +47,17 @@ type options struct {
 	seed    uint64
 	lasts   time.Duration // of faults and traffic; set-up and judgement come on top
 	rate    int           // raw records a second
+	slots   string        // fixed or auto; "": fixed where the seed can be divided by 4
 	cluster bool          // Redis Cluster instead of primary, replica and Sentinel
 	only    []string      // kinds of faults; none: all
 	program string        // "": built from ./cmd/dedup
 	logs    string        // folder for the filters' logs; "": a temporary one
 	async   bool          // no commit waits for the standby: a broken set-up, for the negative control
 }
+
+// fixedSlots: the filters' slots are set, as in a StatefulSet, and not taken from
+// what is free.
+func (o options) fixedSlots() bool { return o.slots == "fixed" || o.slots == "" && o.seed%4 == 0 }
 
 func parse(args []string) (options, error) {
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
@@ -62,6 +67,7 @@ func parse(args []string) (options, error) {
 	minutes := f.Float64("minutes", 5, "how long faults come")
 	f.IntVar(&o.rate, "rate", 150, "raw records a second")
 	f.BoolVar(&o.cluster, "redis-cluster", false, "a Redis Cluster instead of primary, replica and Sentinel")
+	f.StringVar(&o.slots, "slots", "", "fixed or auto: how filters get their slots; default fixed where the seed can be divided by 4")
 	f.StringVar(&only, "only", "", "kinds of faults, with commas; default all: "+strings.Join(kindNames(), ","))
 	f.StringVar(&o.program, "program", "", "the filter's program; default: built from ./cmd/dedup")
 	f.StringVar(&o.logs, "logs", "", "a folder to keep the filters' logs in")
@@ -74,6 +80,9 @@ func parse(args []string) (options, error) {
 	}
 	if o.rate < 1 || o.rate > 5000 {
 		return o, fmt.Errorf("-rate %d: write 1 to 5000", o.rate)
+	}
+	if o.slots != "" && o.slots != "fixed" && o.slots != "auto" {
+		return o, fmt.Errorf("-slots %q: write fixed or auto", o.slots)
 	}
 	o.lasts = time.Duration(*minutes * float64(time.Minute))
 	if only != "" {

@@ -78,8 +78,8 @@ const (
 	mostMemory = 300 << 20
 	mostFiles  = 150
 	// warmUp of a process is not compared, longLived is one that is.
-	warmUp    = 30
-	longLived = 150
+	warmUp    = 20
+	longLived = 80
 )
 
 // faults are filters whose memory or files grew, or were too many.
@@ -110,14 +110,17 @@ func (m *meter) faults() (faults []error) {
 }
 
 // most of all filters together.
-func (m *meter) most() (rss, files, lived int) {
+func (m *meter) most() (rss, files, lived, compared int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, all := range m.samples {
 		r, f := most(all)
 		rss, files, lived = max(rss, r), max(files, f), max(lived, len(all))
+		if len(all) >= longLived {
+			compared++
+		}
 	}
-	return rss, files, lived
+	return rss, files, lived, compared
 }
 
 func most(all []sample) (rss, files int) {

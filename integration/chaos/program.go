@@ -41,6 +41,18 @@ flows:
 
 // prepare writes the configuration, migrates and makes the topics.
 func (s *stage) prepare(ctx context.Context) error {
+	if err := s.configure(); err != nil {
+		return err
+	}
+	if _, err := s.command(ctx, []string{"DEDUP_POSTGRES_URL=" + s.url("dedup_owner", s.primary.Addr())}, "migrate", "up"); err != nil {
+		return err
+	}
+	_, err := s.command(ctx, nil, append([]string{"topics", "ensure"}, s.raw...)...)
+	return err
+}
+
+// configure writes the configuration.
+func (s *stage) configure() error {
 	var addrs []string
 	name := ""
 	if s.o.cluster {
@@ -62,11 +74,7 @@ func (s *stage) prepare(ctx context.Context) error {
 	if err := os.WriteFile(s.config(), text.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
-	if _, err := s.command(ctx, []string{"DEDUP_POSTGRES_URL=" + s.url("dedup_owner", s.primary.Addr())}, "migrate", "up"); err != nil {
-		return err
-	}
-	_, err = s.command(ctx, nil, append([]string{"topics", "ensure"}, s.raw...)...)
-	return err
+	return nil
 }
 
 func (s *stage) config() string { return filepath.Join(s.dir, "dedup.yaml") }

@@ -11,38 +11,41 @@ import (
 // report prints the table of a campaign; v is nil where nothing could be judged.
 func (c *campaign) report(v *verdict) {
 	c.mu.Lock()
-	byKind := map[string][]time.Duration{}
+	byKind, silent := map[string][]time.Duration{}, map[string][]time.Duration{}
 	count := map[string]int{}
 	for _, f := range c.done {
 		count[f.kind]++
+		if f.alone {
+			silent[f.kind] = append(silent[f.kind], f.silent)
+		}
 		if f.recovered >= 0 && f.alone {
 			byKind[f.kind] = append(byKind[f.kind], f.recovered)
 		}
 	}
 	c.mu.Unlock()
-	fmt.Fprintf(c.out, "\nseed %d, %s of faults, Redis %s\n\n", c.o.seed, c.o.lasts, c.redisName())
+	slots := "taken from what is free"
+	if c.o.fixedSlots() {
+		slots = "fixed"
+	}
+	fmt.Fprintf(c.out, "\nseed %d, %s of faults, %d raw records a second, Redis %s, slots %s\n\n", c.o.seed, c.o.lasts, c.o.rate, c.redisName(), slots)
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\tcount\talone\tgoes on after, median\tmax\twhat")
+	fmt.Fprintln(w, "fault\tcount\talone\tall partitions go on after, median\tmax\tno output for, median\tmax\twhat")
 	total := 0
 	for _, name := range slices.Sorted(maps.Keys(count)) {
 		k, _ := kindNamed(name)
 		total += count[name]
-		all := byKind[name]
-		slices.Sort(all)
-		mid, most := "-", "-"
-		if len(all) > 0 {
-			mid, most = rounded(all[len(all)/2]), rounded(all[len(all)-1])
-		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\n", name, count[name], len(all), mid, most, k.what)
+		mid, most := middle(byKind[name])
+		quiet, longest := middle(silent[name])
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", name, count[name], len(byKind[name]), mid, most, quiet, longest, k.what)
 	}
-	fmt.Fprintf(w, "all\t%d\t\t\t\t\n", total)
+	fmt.Fprintf(w, "all\t%d\t\t\t\t\t\t\n", total)
 	_ = w.Flush()
-	rss, files, lived := c.meter.most()
+	rss, files, lived, compared := c.meter.most()
 	c.crew.mu.Lock()
 	starts, ended := c.crew.starts, c.crew.ended
 	c.crew.mu.Unlock()
-	fmt.Fprintf(c.out, "\nfilters: %d starts, %d ended by themselves and were started again; at most %d MB and %d files open; the longest lived %d s\n",
-		starts, len(ended), rss>>20, files, lived)
+	fmt.Fprintf(c.out, "\nfilters: %d starts, %d ended by themselves and were started again; at most %d MB and %d files open; the longest lived %d s, %d long enough to see whether memory and files grow\n",
+		starts, len(ended), rss>>20, files, lived, compared)
 	for _, why := range ended {
 		fmt.Fprintf(c.out, "  %s\n", why)
 	}
@@ -50,11 +53,21 @@ func (c *campaign) report(v *verdict) {
 		fmt.Fprintln(c.out, "not judged")
 		return
 	}
-	fmt.Fprintf(c.out, "raw records %d, %d of them in recorded gaps (and %d in transactions that were aborted or perhaps so)\n", v.records, v.gone, c.traffic.aborted)
+	fmt.Fprintf(c.out, "raw records %d, %d of them in recorded gaps, %d destroyed with their log before anything was decided (and %d more in transactions that were aborted or perhaps so)\n",
+		v.records, v.gone, v.unread, c.traffic.aborted)
 	fmt.Fprintf(c.out, "NEW %d, SEEN %d, DRIFT %d, INVALID %d\n", v.byStatus["NEW"], v.byStatus["SEEN"], v.byStatus["DRIFT"], v.byStatus["INVALID"])
 	fmt.Fprintf(c.out, "lost %d, doubled %d, wrong %d; transactions left open %d\n", v.lost, v.doubled, v.wrong, v.open)
 	fmt.Fprintf(c.out, "PostgreSQL lost commits %d times: doubled across raw partitions %d, witnesses in Redis %d, rows that live at once %d, ranges without an output %d\n",
 		c.losses, v.across, v.witnesses, v.overlapping, v.gaps)
+}
+
+// middle are the median and the maximum.
+func middle(all []time.Duration) (median, most string) {
+	if len(all) == 0 {
+		return "-", "-"
+	}
+	slices.Sort(all)
+	return rounded(all[len(all)/2]), rounded(all[len(all)-1])
 }
 
 func rounded(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

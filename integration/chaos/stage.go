@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ const (
 	brokers = 3
 	// ways are the most filters at once: each has links of its own.
 	ways       = 4
-	partitions = 4 // of every topic
+	partitions = 4 // of every topic, at first
 	sentinel   = "facts"
 )
 
@@ -47,7 +48,9 @@ type stage struct {
 
 	redis      []*devservices.Redis // primary and replica, or the cluster's
 	sentinel   *devservices.Redis
-	redisLinks []*link
+	ring       []*link       // Redis as its replica and Sentinel reach it
+	doors      [ways]*door   // Sentinel, as the filters of a way reach it
+	redisLinks [ways][]*link // likewise Sentinel's door, and Redis
 
 	pgMu     sync.Mutex
 	primary  *devservices.Postgres
@@ -58,6 +61,26 @@ type stage struct {
 
 	raw, outputs []string
 	group        string
+	renamed      int // times
+
+	widthMu sync.Mutex
+	widths  map[string]int // partitions of topics that have grown
+}
+
+// width is how many partitions a topic has.
+func (s *stage) width(topic string) int {
+	s.widthMu.Lock()
+	defer s.widthMu.Unlock()
+	return max(partitions, s.widths[topic])
+}
+
+func (s *stage) widen(topic string, to int) {
+	s.widthMu.Lock()
+	defer s.widthMu.Unlock()
+	if s.widths == nil {
+		s.widths = map[string]int{}
+	}
+	s.widths[topic] = to
 }
 
 // raise starts everything at once.
@@ -109,7 +132,12 @@ func (s *stage) close() error {
 			}
 		}
 	}
-	for _, l := range append(s.redisLinks, s.pgLinks[:]...) {
+	for way := range s.doors {
+		if s.doors[way] != nil {
+			s.doors[way].close()
+		}
+	}
+	for _, l := range slices.Concat(append(s.redisLinks[:], s.ring, s.pgLinks[:])...) {
 		if l != nil {
 			l.close()
 		}
@@ -193,10 +221,49 @@ func (s *stage) startRedis(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		s.redis, s.redisLinks = append(s.redis, r), append(s.redisLinks, l)
+		s.redis, s.ring = append(s.redis, r), append(s.ring, l)
 	}
-	s.sentinel, err = s.services.StartSentinel(ctx, sentinel, told[0], time.Second)
-	return err
+	if s.sentinel, err = s.services.StartSentinel(ctx, sentinel, told[0], time.Second); err != nil {
+		return fmt.Errorf("starting Sentinel: %w", err)
+	}
+	for way := range ways {
+		if err := s.openRedis(ctx, way, told[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openRedis gives a way links of its own to Redis. Sentinel tells the addresses
+// that Redis announces; the way's door puts those of its links in their place.
+func (s *stage) openRedis(ctx context.Context, way int, told []string) error {
+	instead := map[string]string{}
+	for i, r := range s.redis {
+		at, err := reserve()
+		if err != nil {
+			return err
+		}
+		l, err := openLink(fmt.Sprintf("redis %d, filter %d", i, way), at, r.Addr())
+		if err != nil {
+			return err
+		}
+		s.redisLinks[way] = append(s.redisLinks[way], l)
+		instead[port(told[i])] = port(at)
+	}
+	var err error
+	if s.doors[way], err = openDoor(ctx, s.sentinel.Addr(), instead); err != nil {
+		return err
+	}
+	at, err := reserve()
+	if err != nil {
+		return err
+	}
+	l, err := openLink(fmt.Sprintf("sentinel, filter %d", way), at, s.doors[way].addr())
+	if err != nil {
+		return err
+	}
+	s.redisLinks[way] = append([]*link{l}, s.redisLinks[way]...)
+	return nil
 }
 
 func (s *stage) startPostgres(ctx context.Context) (err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"dedupledger/internal/devservices"
@@ -194,34 +195,45 @@ func (c *campaign) kafkaLinksOf(way int) (all []*link) {
 	return all
 }
 
-func blackHole(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
-	way := c.anyFilter(rng)
-	var links []*link
-	which := ""
-	switch rng.IntN(5) {
-	case 0:
-		which, links = fmt.Sprintf("Kafka, filter by way %d", way), c.kafkaLinksOf(way)
-	case 1:
-		n := rng.IntN(brokers)
-		which, links = fmt.Sprintf("broker %d, all filters", n+1), c.s.kafkaLinks[n][:]
-	case 2:
-		which, links = fmt.Sprintf("PostgreSQL, filter by way %d", way), c.s.pgLinks[way:way+1]
-	case 3:
-		which, links = "PostgreSQL, all filters", c.s.pgLinks[:]
-	default:
-		which, links = "Redis, all filters", c.s.redisLinks
-	}
+// hole swallows what goes to one service, of one filter or of all.
+func (c *campaign) hole(ctx context.Context, rng *rand.Rand, what string, links []*link) (time.Time, error) {
 	d := between(rng, 2*time.Second, 15*time.Second)
-	c.note("%s, %s", which, d.Round(time.Second))
+	c.note("%s, %s", what, d.Round(time.Second))
 	return c.harm(ctx, links, d, (*link).blackHole)
 }
 
-// cutOff cuts one filter from everything. Redis has one link for all filters: they
-// lose it meanwhile, too, which changes nothing for them.
+func holeKafka(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
+	if rng.IntN(2) == 0 {
+		way := c.anyFilter(rng)
+		return c.hole(ctx, rng, fmt.Sprintf("all brokers, filter by way %d", way), c.kafkaLinksOf(way))
+	}
+	n := rng.IntN(brokers)
+	return c.hole(ctx, rng, fmt.Sprintf("broker %d, all filters", n+1), c.s.kafkaLinks[n][:])
+}
+
+func holePostgres(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
+	if rng.IntN(2) == 0 {
+		way := c.anyFilter(rng)
+		return c.hole(ctx, rng, fmt.Sprintf("filter by way %d", way), c.s.pgLinks[way:way+1])
+	}
+	return c.hole(ctx, rng, "all filters", c.s.pgLinks[:])
+}
+
+func holeRedis(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
+	return c.hole(ctx, rng, "all filters", slices.Concat(c.s.redisLinks[:]...))
+}
+
+// holeRedisOfOne: the others go on writing what this one cannot.
+func holeRedisOfOne(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
+	way := c.anyFilter(rng)
+	return c.hole(ctx, rng, fmt.Sprintf("filter by way %d", way), c.s.redisLinks[way])
+}
+
+// cutOff cuts one filter from everything.
 func cutOff(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
 	way := c.anyFilter(rng)
 	d := between(rng, 2*time.Second, 3*sessionTimeout)
 	c.note("by way %d, %s", way, d.Round(time.Second))
-	links := append(append(c.kafkaLinksOf(way), c.s.pgLinks[way]), c.s.redisLinks...)
+	links := append(append(c.kafkaLinksOf(way), c.s.pgLinks[way]), c.s.redisLinks[way]...)
 	return c.harm(ctx, links, d, (*link).blackHole)
 }

@@ -29,6 +29,10 @@ type traffic struct {
 	s   *stage
 	rng *rand.Rand
 
+	turn sync.Mutex // held while a batch is sent
+	held []bool     // raw topics that nothing is sent to
+	old  bool       // what the producer knows of topics is
+
 	mu      sync.Mutex
 	books   map[string]booked
 	aborted int // records in transactions that were not committed, or perhaps not
@@ -38,7 +42,7 @@ type traffic struct {
 }
 
 func newTraffic(s *stage, seed uint64) *traffic {
-	return &traffic{s: s, rng: rand.New(rand.NewPCG(seed, 1)), books: map[string]booked{}}
+	return &traffic{s: s, rng: rand.New(rand.NewPCG(seed, 1)), books: map[string]booked{}, held: make([]bool, len(s.raw))}
 }
 
 const (
@@ -49,32 +53,82 @@ const (
 // run sends until ctx ends: by a plain producer, and now and then in a
 // transaction, of which half are aborted. What was begun is finished.
 func (t *traffic) run(ctx context.Context) error {
-	c, err := kgo.NewClient(kgo.SeedBrokers(t.s.kafka.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(4<<20), kgo.MetadataMinAge(200*time.Millisecond))
+	c, err := t.producer()
 	if err != nil {
-		return fmt.Errorf("making a producer: %w", err)
+		return err
 	}
-	defer c.Close()
+	defer func() { c.Close() }()
 	every := time.NewTicker(tick)
 	defer every.Stop()
-	each := max(1, t.s.o.rate/int(time.Second/tick))
 	for round := 0; ; round++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-every.C:
 		}
-		batch := t.batch(each)
-		var err error
-		if round%20 == 19 {
-			err = t.transact(context.WithoutCancel(ctx), batch, t.rng.IntN(2) == 0)
-		} else {
-			err = c.ProduceSync(context.WithoutCancel(ctx), t.records(batch)...).FirstErr()
-		}
-		if err != nil {
-			return fmt.Errorf("sending traffic: %w", err)
+		if c, err = t.send(context.WithoutCancel(ctx), c, round); err != nil {
+			return err
 		}
 	}
+}
+
+func (t *traffic) producer() (*kgo.Client, error) {
+	c, err := kgo.NewClient(kgo.SeedBrokers(t.s.kafka.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(4<<20), kgo.MetadataMinAge(200*time.Millisecond))
+	if err != nil {
+		return nil, fmt.Errorf("making a producer: %w", err)
+	}
+	return c, nil
+}
+
+// send sends one batch.
+func (t *traffic) send(ctx context.Context, c *kgo.Client, round int) (*kgo.Client, error) {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	if t.old {
+		fresh, err := t.producer()
+		if err != nil {
+			return c, err
+		}
+		c.Close()
+		c, t.old = fresh, false
+	}
+	batch := t.batch(max(1, t.s.o.rate/int(time.Second/tick)))
+	var err error
+	if round%20 == 19 {
+		err = t.transact(ctx, batch, t.rng.IntN(2) == 0)
+	} else {
+		err = c.ProduceSync(ctx, t.records(batch)...).FirstErr()
+	}
+	if err != nil {
+		return c, fmt.Errorf("sending traffic: %w", err)
+	}
+	return c, nil
+}
+
+// hold sends nothing to a raw topic any more: the others get its part. It returns
+// when nothing is on the way.
+func (t *traffic) hold(topic int, held bool) {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	t.held[topic] = held
+}
+
+// stop sends nothing at all until the traffic is let go. Topics may have changed
+// meanwhile.
+func (t *traffic) stop() (letGo func()) {
+	t.turn.Lock()
+	return func() {
+		t.old = true
+		t.turn.Unlock()
+	}
+}
+
+// renew lets the producer learn what the topics are.
+func (t *traffic) renew() {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	t.old = true
 }
 
 // transact sends a transaction and commits or aborts it. What became of one that
@@ -151,10 +205,21 @@ func (t *traffic) batch(n int) (batch []laws.Message) {
 			m = t.fresh()
 		}
 		m.Headers = foreign(m.Headers)
-		m.Topic, m.Partition = t.rng.IntN(len(t.s.raw)), int32(t.rng.IntN(partitions))
+		m.Topic, m.Partition = t.place(t.rng.IntN(len(t.s.raw)), t.rng.IntN(1<<16))
 		batch = append(batch, m)
 	}
 	return batch
+}
+
+// place is a partition of the topic drawn, or of the next that nobody holds.
+func (t *traffic) place(topic, draw int) (int, int32) {
+	for range t.held {
+		if !t.held[topic] {
+			break
+		}
+		topic = (topic + 1) % len(t.held)
+	}
+	return topic, int32(draw % t.s.width(t.s.raw[topic]))
 }
 
 // foreign leaves the id of an earlier copy out.
