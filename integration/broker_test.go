@@ -11,7 +11,7 @@ import (
 // TestBrokerRestarts: the broker goes away while the filter is at rest, and
 // comes back at its address with its log. The filter goes on by itself; what was
 // seen before stays seen. A lone broker that goes away in the middle of a
-// transaction can leave it open: that takes three of them.
+// transaction can leave it open for ever (internal/hanging).
 func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
 	k, err := shared.services.StartKafka(t.Context(), devservices.KafkaOptions{})

@@ -69,12 +69,20 @@ func (s *session) settle(ctx context.Context) error {
 		return err
 	}
 	s.at("output ends read")
+	var outs []place
+	for _, p := range ready {
+		outs = append(outs, s.outputPlaces(p)...)
+	}
+	open, err := s.kafka.unended(ctx, s.cfg.Group, outs)
+	if err != nil {
+		return err
+	}
 	for _, p := range ready {
 		g, stable := offsets[p]
-		if !stable {
-			// A transaction of before holds the offset open; its fencing or its
-			// timeout ends it. Not always: Kafka has lost the end of some
-			// (internal/hanging).
+		if !stable || anyOf(open, s.outputPlaces(p)) {
+			// A transaction of before holds the offset or an output open; its
+			// fencing or its timeout ends it. Not always: Kafka has lost the end of
+			// some (internal/hanging).
 			s.awaitStable(p)
 			continue
 		}

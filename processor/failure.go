@@ -75,7 +75,7 @@ func (s *session) nextWait() time.Duration {
 
 // fatalOnly keeps the errors that no waiting mends.
 func fatalOnly(err error) error {
-	if errors.Is(err, ledger.ErrSchema) || errors.Is(err, errRecreated) || isFatal(err) {
+	if errors.Is(err, ledger.ErrSchema) || errors.Is(err, errRecreated) || errors.Is(err, errProducer) || isFatal(err) {
 		return err
 	}
 	return nil

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -39,6 +41,89 @@ func TestAHangingTransactionIsToldAndWaitedFor(t *testing.T) {
 	require.Equal(t, partitions, log.count("dedup topics hanging --end"))
 	hangs.Store(false)
 	require.Equal(t, map[string]int{"clean.as2 a": 1}, b.read(1))
+}
+
+// A transaction of this producer stays open in the outputs although it was
+// committed. The next one would end it in its own way, so none is begun, neither
+// by a session that runs nor by one that starts, until it has ended.
+func TestNothingIsBegunBehindAHangingTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var hangs atomic.Bool
+	var produced atomic.Int32
+	var ids []int64 // of the sessions' producers; written before hangs
+	b.cluster.ControlKey(int16(kmsg.DescribeProducers), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.KeepControl()
+		req, ok := r.(*kmsg.DescribeProducersRequest)
+		if !ok || !hangs.Load() {
+			return nil, nil, false
+		}
+		return openEverywhere(req, ids), nil, true
+	})
+	b.cluster.ControlKey(int16(kmsg.TxnOffsetCommit), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.KeepControl()
+		if hangs.Load() {
+			produced.Add(1)
+		}
+		return nil, nil, false
+	})
+	var log lines
+	settings := func(c *Config) {
+		c.overdue = time.Nanosecond
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	}
+	stop := b.start(settings)
+	b.produce(0, "a")
+	require.Equal(t, map[string]int{"clean.as2 a": 1}, b.read(1))
+	ids = b.producerIDs()
+	hangs.Store(true)
+	b.produce(0, "b")
+	told := func(n int) func() bool {
+		return func() bool { return log.count("a partition waits for a transaction that should have ended") >= n }
+	}
+	require.Eventually(t, told(1), 20*time.Second, 5*time.Millisecond, "while it runs")
+	before := log.count("a partition waits for a transaction that should have ended")
+	stop()
+	b.start(settings)
+	require.Eventually(t, told(before+partitions), 20*time.Second, 5*time.Millisecond, "at the start")
+	require.Zero(t, produced.Load(), "transactions behind the one that hangs")
+	hangs.Store(false)
+	require.Equal(t, map[string]int{"clean.as2 a": 1, "clean.as2 b": 1}, b.read(2))
+}
+
+func (b *bundle) producerIDs() (ids []int64) {
+	b.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.ListenAddrs()...))
+	require.NoError(b.t, err)
+	defer cl.Close()
+	all, err := kadm.NewClient(cl).ListTransactions(b.t.Context(), nil, nil)
+	require.NoError(b.t, err)
+	for _, t := range all {
+		ids = append(ids, t.ProducerID)
+	}
+	require.NotEmpty(b.t, ids)
+	return ids
+}
+
+// openEverywhere says that each of these producers has a transaction open.
+func openEverywhere(req *kmsg.DescribeProducersRequest, ids []int64) kmsg.Response {
+	resp, _ := req.ResponseKind().(*kmsg.DescribeProducersResponse)
+	for _, t := range req.Topics {
+		rt := kmsg.NewDescribeProducersResponseTopic()
+		rt.Topic = t.Topic
+		for _, n := range t.Partitions {
+			rp := kmsg.NewDescribeProducersResponseTopicPartition()
+			rp.Partition = n
+			for _, id := range ids {
+				a := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
+				a.ProducerID, a.CurrentTxnStartOffset = id, 0
+				rp.ActiveProducers = append(rp.ActiveProducers, a)
+			}
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	return resp
 }
 
 func unstable(req *kmsg.OffsetFetchRequest) kmsg.Response {

@@ -275,6 +275,16 @@ func (s *session) commit(work context.Context, b *batch) error {
 		s.afterFailure(work, "looking for outputs", err)
 		return fatalOnly(err)
 	}
+	ctx, cancel := s.kafka.during(work)
+	ended, err := s.awaitEnded(ctx, placesOf(outs))
+	cancel()
+	if !ended {
+		s.resync("a transaction of before has not ended")
+		if err != nil && !errors.Is(err, context.Canceled) {
+			s.afterFailure(work, "looking for the end of the transaction before", err)
+		}
+		return fatalOnly(err)
+	}
 	marks := s.marks(b)
 	s.at("outputs built")
 	o, dataErr, err := s.kafka.transact(work, outs, marks)

@@ -99,7 +99,7 @@ func (p *part) hold(reason, why string, wait time.Duration) {
 }
 
 // awaitStable looks again soon for the end of an open transaction that holds the
-// group's offset. overdue says since when it should have ended: after limit its
+// group's offset or an output. overdue says since when it should have ended: after limit its
 // coordinator has aborted it, if it knows of it; tell is true at first and then
 // each minute.
 func (p *part) awaitStable(now time.Time, limit time.Duration) (overdue time.Duration, tell bool) {
@@ -115,7 +115,7 @@ func (p *part) awaitStable(now time.Time, limit time.Duration) (overdue time.Dur
 		p.toldUnstable = now
 	}
 	p.reason = waitsHanging
-	p.why = fmt.Sprintf("a transaction of this group holds the offset open for %s and should have ended: Kafka may have lost its end; `dedup topics hanging` finds it and `dedup topics hanging --end` ends it",
+	p.why = fmt.Sprintf("a transaction of this group has been open for %s and should have ended: Kafka may have lost its end; `dedup topics hanging` finds it and `dedup topics hanging --end` ends it",
 		now.Sub(p.unstable).Round(time.Second))
 	return overdue, tell
 }

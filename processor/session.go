@@ -24,6 +24,7 @@ type client struct {
 	gts     *kgo.GroupTransactSession
 	adm     *kadm.Client
 	deliver time.Duration // within which the outputs of a batch are produced, or not at all
+	offsets int           // partitions of the groups' offsets; 0: not asked yet, -1: not to be seen
 
 	mu     sync.Mutex
 	events []event            // in the order they came

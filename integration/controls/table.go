@@ -15,12 +15,31 @@ type change struct{ old, new string }
 
 const (
 	integration = "./integration"
+	unit        = "./processor"
 	cold        = "./ledger/cold"
 	crash       = "./integration/crash"
 	everyStep   = "TestCrashAtEveryStep"
 )
 
 var controls = []control{
+	{
+		name: "a transaction begun behind one of ours that hangs",
+		file: "processor/loop.go",
+		changes: []change{{
+			`	ended, err := s.awaitEnded(ctx, placesOf(outs))
+`, `	ended, err := ctx != nil, error(nil)
+`,
+		}},
+		in: unit, test: "TestNothingIsBegunBehindAHangingTransaction", says: `while it runs`,
+	},
+	{
+		name: "a partition started behind a transaction of ours that hangs",
+		file: "processor/assign.go",
+		changes: []change{{
+			`if !stable || anyOf(open, s.outputPlaces(p)) {`, `if !stable || len(open) < 0 {`,
+		}},
+		in: unit, test: "TestNothingIsBegunBehindAHangingTransaction", says: `while it runs|at the start`,
+	},
 	{
 		name: "an orphan decides like any row",
 		file: "migrations/sql/00007_gaps.sql",

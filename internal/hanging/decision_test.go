@@ -77,13 +77,6 @@ func TestOursAreTheGroupsOwnIDs(t *testing.T) {
 	}
 }
 
-// The values are Java's "…".hashCode() & 0x7fffffff modulo the count.
-func TestPartitionsAreKafkas(t *testing.T) {
-	t.Parallel()
-	require.EqualValues(t, 2, partitionOf("dedup-870e163a", 4))
-	require.EqualValues(t, 0, partitionOf("polygenelubricants", 50), "its hash code is the lowest number there is")
-}
-
 func TestOnlyWhatItsCoordinatorHasDoneWithHangs(t *testing.T) {
 	t.Parallel()
 	lost, alive, gone := openAt{"clean", 0, 1, 30, 522}, openAt{"clean", 1, 2, 8, 90}, openAt{"clean", 2, 1, 30, 7}

@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"dedupledger/topics"
 )
 
 const (
@@ -118,22 +120,12 @@ func (f *finder) places(ctx context.Context) (kadm.TopicsSet, error) {
 	for _, t := range all {
 		switch {
 		case t.Topic == offsetsTopic && len(t.Partitions) > 0:
-			set.Add(t.Topic, partitionOf(f.o.Group, len(t.Partitions)))
+			set.Add(t.Topic, topics.CoordinatorPartition(f.o.Group, len(t.Partitions)))
 		case !t.IsInternal && !strings.HasPrefix(t.Topic, "__"):
 			set.Add(t.Topic, slices.Collect(maps.Keys(t.Partitions))...)
 		}
 	}
 	return set, nil
-}
-
-// partitionOf is the partition of an internal topic that Kafka keeps a name in:
-// Java's String.hashCode without its sign, modulo the count.
-func partitionOf(name string, count int) int32 {
-	var h int32
-	for _, c := range []byte(name) { // names of groups are ASCII, as a rule
-		h = 31*h + int32(c)
-	}
-	return (h & 0x7fffffff) % int32(count) //nolint:gosec // a count of partitions
 }
 
 // openAt is what is open by one producer on one partition.
@@ -148,13 +140,13 @@ type openAt struct {
 // open are the transactions of these producers that are open, with the epoch of
 // the coordinator.
 func (f *finder) open(ctx context.Context, places kadm.TopicsSet, ids map[int64]string) (map[openAt]int32, error) {
-	topics, err := f.adm.DescribeProducers(ctx, places)
+	told, err := f.adm.DescribeProducers(ctx, places)
 	if err != nil {
 		return nil, fmt.Errorf("describing the producers of %d topics: %w", len(places), err)
 	}
 	open := map[openAt]int32{}
 	var errs []error
-	for _, t := range topics {
+	for _, t := range told {
 		for _, p := range t.Partitions {
 			if p.Err != nil {
 				errs = append(errs, fmt.Errorf("describing the producers of %s/%d: %w", p.Topic, p.Partition, p.Err))
@@ -220,7 +212,7 @@ func (f *finder) states(ctx context.Context, id string) (states []kmsg.TxnMetada
 	if err != nil {
 		return nil, fmt.Errorf("asking for the end of %s: %w", stateTopic, err)
 	}
-	n := partitionOf(id, len(ends[stateTopic]))
+	n := topics.CoordinatorPartition(id, len(ends[stateTopic]))
 	end, ok := ends.Lookup(stateTopic, n)
 	if !ok || end.Err != nil {
 		return nil, fmt.Errorf("%s/%d tells no end: %w", stateTopic, n, cmp.Or(end.Err, errors.New("no answer")))
