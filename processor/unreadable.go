@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/ledger"
@@ -15,7 +16,9 @@ import (
 func (s *session) fetchErrors(errs []kgo.FetchError) error {
 	for _, e := range errs {
 		if p := s.parts[place{e.Topic, e.Partition}]; p != nil && e.Topic != "" {
-			s.cannotFetch(p, e.Err)
+			if err := s.cannotFetch(p, e.Err); err != nil {
+				return err
+			}
 			continue
 		}
 		var group *kgo.ErrGroupSession
@@ -43,9 +46,22 @@ func (k unread) why() string {
 // again the log is as it was and this record cannot be read, as of a batch that
 // was damaged on the broker's disk: then the partition is held, or it would be
 // read anew for ever with nothing but a line in the log.
-func (s *session) cannotFetch(p *part, err error) {
+//
+// Unless it is the client that holds on to another log:
+//
+//	the session's client knows all raw topics, by their ids; the session has no
+//	partition of this one
+//	the topic is deleted and created again, and the client keeps the id
+//	a rebalance gives the session a partition of it: the rule makes a position
+//	under the new id, the client fetches the old one
+//
+// The rule sees one id only; the session is rebuilt, with a client that has no past.
+func (s *session) cannotFetch(p *part, err error) error {
 	was := p.unread
 	p.unread = unread{at: p.next, err: err, held: was.err != nil && was.at == p.next}
+	if p.unread.held && errors.Is(err, kerr.UnknownTopicID) {
+		return fmt.Errorf("%w: %q: %w", errRecreated, p.topic, err)
+	}
 	if p.unread.held {
 		if why := p.unread.why(); was.held && was.why() == why {
 			p.reason, p.why = heldUnreadable, why // said already
@@ -56,6 +72,7 @@ func (s *session) cannotFetch(p *part, err error) {
 		p.retry(time.Second)
 	}
 	s.kafka.pause([]*part{p})
+	return nil
 }
 
 // seen is what /readyz and the metrics tell. A partition that is held for a record

@@ -7,9 +7,12 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // damaging is a connection on which a bit of what holds the word is flipped while
@@ -53,4 +56,46 @@ func TestUnreadableBatch(t *testing.T) {
 	damage.Store(false)
 	require.Equal(t, map[string]int{"clean.as2 a": 1, "clean.as2 c": 1, "clean.as2 b": 1, "duplicates a": 1}, b.read(4))
 	require.Empty(t, held, "told once")
+}
+
+// A session is given a partition of a topic that was made again after its client
+// had learned the topic's id, and never had one of it before: the client asks for
+// a topic that no broker has. It is rebuilt, not held as unreadable for ever.
+// Fault card: F13.
+func TestTopicMadeAgainBeforeItsFirstPartition(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.produce(0, "a")
+	var opened atomic.Int32
+	held := make(chan string, 16)
+	b.cluster.ControlKey(int16(kmsg.InitProducerID), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.KeepControl()
+		opened.Add(1)
+		return nil, nil, false
+	})
+	b.cluster.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.KeepControl()
+		req := r.(*kmsg.FetchRequest)
+		if opened.Load() > 1 || len(req.Topics) == 0 {
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.FetchResponse)
+		for _, t := range req.Topics {
+			rt := kmsg.NewFetchResponseTopic()
+			rt.Topic, rt.TopicID = t.Topic, t.TopicID
+			for _, p := range t.Partitions {
+				rp := kmsg.NewFetchResponseTopicPartition()
+				rp.Partition, rp.ErrorCode = p.Partition, kerr.UnknownTopicID.Code
+				rt.Partitions = append(rt.Partitions, rp)
+			}
+			resp.Topics = append(resp.Topics, rt)
+		}
+		return resp, nil, true
+	})
+	b.start(func(c *Config) {
+		c.Log = slog.New(&heldWatcher{held})
+		c.ClientOptions = []kgo.Opt{kgo.MetadataMinAge(10 * time.Millisecond)}
+	})
+	require.Equal(t, map[string]int{"clean.as2 a": 1}, b.read(1))
+	require.Empty(t, held)
 }
