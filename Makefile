@@ -89,7 +89,7 @@ chaos: services-if-needed ## inflict faults on real services for MINUTES (30), d
 VISITS ?= 10000
 .PHONY: crash
 crash: services-if-needed ## break the filter at every step, VISITS times, from SEED
-	@CRASH_VISITS=$(VISITS) CRASH_SEED=$(or $(SEED),$(shell date +%s)) $(GO) run ./internal/devservices/cmd/with-services -- \
+	@GOGC=400 CRASH_VISITS=$(VISITS) CRASH_SEED=$(or $(SEED),$(shell date +%s)) $(GO) run ./internal/devservices/cmd/with-services -- \
 		$(GO) test -tags faultpoints -count=1 -v -timeout 30m -run '^TestCrashAtEveryStep$$' ./integration/crash
 
 # What the suite is worth: takes minutes, and needs what make test needs.

@@ -18,7 +18,7 @@ import (
 )
 
 // testTimeout is for one test, which passes in a fraction of it.
-const testTimeout = "5m"
+const testTimeout = "10m"
 
 func main() { os.Exit(run(os.Args[1:])) }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,9 +23,9 @@ const (
 	rawTopic = "raw-ingest.a"
 )
 
-// patience is how long a lane waits for what must come; longer than the longest
-// wait of a client, on a machine that is busy.
-const patience = 90 * time.Second
+// patience is how long a lane waits for what must come, on a machine that is
+// busy. What the filter has passed by is lost at once.
+const patience = 3 * time.Minute
 
 // lane is one broker with its topics and a filter on it that is broken again and
 // again. Lanes run beside each other and share PostgreSQL and Redis, each with
@@ -48,21 +49,23 @@ type lane struct {
 	rngMu sync.Mutex
 	rng   *rand.Rand
 
-	keys   int
-	known  []message
-	raws   []string
-	ids    map[string]ledger.TopicID
-	books  books
-	next   map[[2]any]int64 // offsets of outputs to be read, by topic and partition
-	cur    *process
-	second *process
+	keys  int
+	known []message
+	raws  []string
+	ids   map[string]ledger.TopicID
+	books books
+	next  map[[2]any]int64 // offsets of outputs to be read, by topic and partition
+
+	lastOut map[[2]any]int64 // likewise of the last that were read
+	cur     *process
+	second  *process
 }
 
-func (w *world) lane(ctx context.Context, n int, seed uint64) (l *lane, err error) {
+func (w *world) lane(ctx context.Context, n int, seed uint64, learns bool) (l *lane, err error) {
 	l = &lane{
 		world: w, n: n, ctx: ctx, log: w.log.With("lane", n), rng: rand.New(rand.NewPCG(seed, uint64(n))),
-		scopes: []string{fmt.Sprintf("lane%d:as2", n), fmt.Sprintf("lane%d:as4", n)}, learns: n%3 == 2,
-		ids: map[string]ledger.TopicID{}, books: newBooks(), next: map[[2]any]int64{},
+		scopes: []string{fmt.Sprintf("lane%d:as2", n), fmt.Sprintf("lane%d:as4", n)}, learns: learns,
+		ids: map[string]ledger.TopicID{}, books: newBooks(), next: map[[2]any]int64{}, lastOut: map[[2]any]int64{},
 	}
 	if l.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "duplicates", "dead-letter")); err != nil {
 		return nil, fmt.Errorf("starting a broker: %w", err)
@@ -73,7 +76,7 @@ func (w *world) lane(ctx context.Context, n int, seed uint64) (l *lane, err erro
 	l.cl, errs[0] = kgo.NewClient(seeds, manual, kgo.ProducerLinger(0))
 	l.aborts, errs[1] = kgo.NewClient(seeds, manual, kgo.ProducerLinger(0), kgo.TransactionalID("sender"))
 	l.reader, errs[2] = kgo.NewClient(seeds, kgo.ConsumeTopics("duplicates", "dead-letter"), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(50*time.Millisecond))
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(50*time.Millisecond), kgo.KeepControlRecords())
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("opening clients: %w", err)
 	}
@@ -199,16 +202,63 @@ func (l *lane) ensure() {
 func (l *lane) settle(what string) error {
 	ctx, cancel := context.WithTimeout(l.ctx, patience)
 	defer cancel()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	for {
 		l.ensure()
 		if l.books.missing() == 0 {
 			return nil
 		}
 		l.read(ctx, 20*time.Millisecond)
-		if ctx.Err() != nil {
-			return fmt.Errorf("lost: %s: %s", what, l.books.lost())
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("stuck: %s: %s", what, l.books.lost())
+		case <-look.C:
+			if passed, err := l.passed(ctx); err == nil && passed {
+				return fmt.Errorf("lost: %s: passed by: %s", what, l.books.lost())
+			}
+		default:
 		}
 	}
+}
+
+// passed reports whether what is committed, by the group's offset or by W, is
+// behind all records that have no output, and all of the outputs was read.
+func (l *lane) passed(ctx context.Context) (bool, error) {
+	offsets, err := l.adm.FetchOffsets(ctx, group)
+	if err = errors.Join(err, offsets.Error()); err != nil {
+		return false, fmt.Errorf("reading the group's offsets: %w", err)
+	}
+	rows, err := l.positions(ctx)
+	if err != nil {
+		return false, err
+	}
+	for at := range l.books.open {
+		o, _ := offsets.Lookup(at.Topic, at.Partition)
+		if max(o.At, rows[ledger.Partition{Topic: l.ids[at.Topic], Partition: at.Partition}].w) <= at.Offset {
+			return false, nil
+		}
+	}
+	outputs := []string{"duplicates", "dead-letter"}
+	for _, raw := range l.raws {
+		outputs = append(outputs, "clean."+strings.TrimPrefix(raw, "raw-ingest."))
+	}
+	ends, err := l.adm.ListCommittedOffsets(ctx, outputs...)
+	if err = errors.Join(err, ends.Error()); err != nil {
+		return false, fmt.Errorf("reading the outputs' ends: %w", err)
+	}
+	for ctx.Err() == nil && l.unread(ends) && l.books.missing() > 0 {
+		l.ensure()
+		l.read(ctx, 20*time.Millisecond)
+	}
+	return ctx.Err() == nil && l.books.missing() > 0, ctx.Err()
+}
+
+func (l *lane) unread(ends kadm.ListedOffsets) (more bool) {
+	ends.Each(func(o kadm.ListedOffset) {
+		more = more || l.next[[2]any{o.Topic, o.Partition}] < o.Offset
+	})
+	return more
 }
 
 // read takes what is committed into the books.
@@ -222,6 +272,10 @@ func (l *lane) read(ctx context.Context, wait time.Duration) {
 			return // a fetch was refused that was ours, and the reader began anew
 		}
 		l.next[at] = r.Offset + 1
+		if r.Attrs.IsControl() {
+			return
+		}
+		l.lastOut[at] = r.Offset
 		if err := l.books.take(r); err != nil {
 			l.report(err)
 		}

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -68,7 +69,9 @@ func shapesOf(o occasion, name string) []string {
 		return []string{oversize, reference}
 	case onReject:
 		return []string{rejectedShape}
-	case atOpening, onLearning:
+	case onLearning:
+		return slices.DeleteFunc(slices.Clone(shapes), func(s string) bool { return s == oversize })
+	case atOpening:
 		return slices.DeleteFunc(slices.Clone(shapes), func(s string) bool { return s == reference || s == oversize })
 	case atRevoke, atLoss, atGap, atHold, atStop, atLeave, atRest:
 		return []string{"one record", "duplicates", "several chunks", "mixed partitions", "empty", "window over"}
@@ -114,7 +117,19 @@ type round struct {
 	visits   []visit
 }
 
-const perRound = 3
+const perRound = 8
+
+// oneOfEach draws a visit of each point.
+func oneOfEach(all []visit, rng *rand.Rand) (some []visit) {
+	of := map[string][]visit{}
+	for _, v := range all {
+		of[v.point] = append(of[v.point], v)
+	}
+	for _, point := range slices.Sorted(maps.Keys(of)) {
+		some = append(some, of[point][rng.IntN(len(of[point]))])
+	}
+	return some
+}
 
 // rounds puts all places into rounds, in an order that the seed tells.
 func rounds(all []visit, rng *rand.Rand) (rs []round) {
@@ -122,6 +137,7 @@ func rounds(all []visit, rng *rand.Rand) (rs []round) {
 		occasion occasion
 		shape    string
 	}
+	all = slices.Clone(all)
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	open := map[same]int{}
 	for _, v := range all {

@@ -22,7 +22,7 @@ import (
 const transactionTimeout = 10 * time.Minute
 
 const (
-	stallExit = 3 * time.Second       // of the watchdog
+	stallExit = 15 * time.Second      // of the watchdog; a round of the loop takes seconds on a busy machine
 	moment    = 40 * time.Millisecond // at most, that a call takes longer
 )
 
@@ -155,8 +155,8 @@ func (p *process) step(point string) {
 // process.
 func (p *process) stand(string) {
 	wait := p.lane.duration(moment)
-	if p.lane.chance(40) {
-		wait = 2 * stallExit
+	if p.lane.chance(150) {
+		wait = 2 * stallExit // the watchdog looks at open sessions only, and not at a stop
 	}
 	select {
 	case <-time.After(wait):

@@ -303,7 +303,7 @@ func (l *lane) provokeHold(r round, left []*trap) error {
 func (l *lane) emptyClean() error {
 	var os kadm.Offsets
 	for p := range int32(partitions) {
-		os.AddOffset("clean.a", p, l.next[[2]any{"clean.a", p}]-1, -1)
+		os.AddOffset("clean.a", p, l.lastOut[[2]any{"clean.a", p}], -1)
 	}
 	deleted, err := l.adm.DeleteRecords(l.ctx, os)
 	if err = errors.Join(err, deleted.Error()); err != nil {

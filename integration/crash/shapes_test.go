@@ -170,15 +170,14 @@ func (l *lane) batch(shape string) (ms []message) {
 }
 
 // invalid is a message that cannot be judged. Where PostgreSQL is put back its
-// scope can be read, for the account of the others is not the lane's own, and its
-// payload is in dead-letter: a reference does not tell how long it was.
+// scope can be read: the account of the others is not the lane's own.
 func (l *lane) invalid() message {
 	m := l.fresh()
+	kinds := 3
 	if l.learns {
-		m.key, m.code = "", noKey
-		return m
+		kinds = 2
 	}
-	switch l.number(3) {
+	switch l.number(kinds) {
 	case 0:
 		m.key, m.code = "", noKey
 	case 1:

@@ -64,6 +64,18 @@ func (t *table) total() (n int) {
 	return n
 }
 
+// unmet lists points, and what was to happen there, that were never visited.
+func (t *table) unmet(all []visit) (what []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, v := range all {
+		if name := v.point + ", " + v.kind.String(); t.counts[v.point][v.kind] == 0 && !slices.Contains(what, name) {
+			what = append(what, name)
+		}
+	}
+	return what
+}
+
 // write shows points × kinds. A dash is what cannot be: a call whose answer is
 // back cannot fail any more, one that is not made has no answer to lose.
 func (t *table) write(to io.Writer, all []visit) {

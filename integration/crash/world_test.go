@@ -89,7 +89,7 @@ func newWorld(t *testing.T) *world {
 			require.NoError(t, err)
 		}
 	}
-	w.cold, err = cold.Open(ctx, cold.Config{URL: db.AppURL, MaxConns: 16, KeepPerKey: 1_000_000})
+	w.cold, err = cold.Open(ctx, cold.Config{URL: db.AppURL, MaxConns: maxLanes, KeepPerKey: 1_000_000})
 	require.NoError(t, err)
 	t.Cleanup(w.cold.Close)
 	w.hot, err = hot.Open(hot.Config{Addrs: []string{services.RedisAddr}, Prefix: "crash:" + uuid.NewString() + ":", LedgerID: w.cold.ID().String(), Timeout: 5 * time.Second})
