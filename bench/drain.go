@@ -21,16 +21,15 @@ type sample struct {
 	usage
 }
 
-// drain is a consumer group at work on the raw topic.
+// drain is a process at work on the raw topic.
 type drain struct {
 	stage *stage
-	group string
+	taken func(context.Context) int64 // messages so far; 0: none, or not to be told now
 	pid   int
 	ended <-chan struct{} // closed when the process ends, which it should not
 }
 
-// watch follows the group's committed offsets until all messages are done. Raw
-// records are produced without transactions, so an offset is a count.
+// watch follows the process until all messages are done.
 func (d *drain) watch(ctx context.Context, started func()) ([]sample, error) {
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
@@ -43,7 +42,7 @@ func (d *drain) watch(ctx context.Context, started func()) ([]sample, error) {
 			return nil, fmt.Errorf("the process ended")
 		case <-t.C:
 		}
-		done := d.committed(ctx)
+		done := d.taken(ctx)
 		switch last := len(samples) - 1; {
 		case done == 0, last >= 0 && done == samples[last].done:
 			if time.Since(moved) > stuckAfter {
@@ -65,29 +64,37 @@ func (d *drain) watch(ctx context.Context, started func()) ([]sample, error) {
 	}
 }
 
-// committed is 0 while the group is not there; an answer that does not come is
-// asked for again.
-func (d *drain) committed(ctx context.Context) int64 {
-	offsets, err := d.stage.admin.FetchOffsets(ctx, d.group)
-	if err != nil {
-		return 0
-	}
-	var sum int64
-	for _, o := range offsets[d.stage.raw] {
-		if o.Err == nil {
-			sum += max(o.At, 0)
+// committed adds up a group's offsets: raw records are produced without
+// transactions, so an offset is a count. It is 0 while the group is not there; an
+// answer that does not come is asked for again.
+func (s *stage) committed(group string) func(context.Context) int64 {
+	return func(ctx context.Context) int64 {
+		offsets, err := s.admin.FetchOffsets(ctx, group)
+		if err != nil {
+			return 0
 		}
+		var sum int64
+		for _, o := range offsets[s.raw] {
+			if o.Err == nil {
+				sum += max(o.At, 0)
+			}
+		}
+		return sum
 	}
-	return sum
 }
 
-// drainWith runs a child until it has taken all messages, and stops it.
+// drainWith runs a child until its group has taken all messages, and stops it.
 func (s *stage) drainWith(ctx context.Context, group, program string, args, env []string, log string) (figures, error) {
+	return s.watched(ctx, s.committed(group), program, args, env, log)
+}
+
+// watched runs a child until it has taken all messages, and stops it.
+func (s *stage) watched(ctx context.Context, taken func(context.Context) int64, program string, args, env []string, log string) (figures, error) {
 	child, err := devservices.StartChild(program, args, env, log)
 	if err != nil {
 		return figures{}, err //nolint:wrapcheck // a sentence already
 	}
-	d := &drain{stage: s, group: group, pid: child.PID(), ended: child.Done()}
+	d := &drain{stage: s, taken: taken, pid: child.PID(), ended: child.Done()}
 	samples, err := d.watch(ctx, func() {})
 	if err != nil {
 		_ = child.Kill() // the error that counts is the first

@@ -102,5 +102,5 @@ func (s *stage) phases() []phase {
 	if s.o.sessions > 1 {
 		ps = append(ps, phase{"register", titleRegister(s.o.sessions), many})
 	}
-	return append(ps, phase{"insert", titleInsert, s.insert})
+	return append(ps, phase{"insert", titleInsert, s.insert}, phase{"learn", titleLearn, s.learn})
 }

@@ -26,9 +26,10 @@ type options struct {
 	profile  string // file of the CPU profile; its allocations go to FILE.allocs
 }
 
-func allPhases() []string { return append(usualPhases(), "tls") }
+func allPhases() []string { return append(usualPhases(), "tls", "learn") }
 
-// usualPhases leave out tls, which moves all phases to another broker.
+// usualPhases leave out tls, which moves all phases to another broker, and learn,
+// which has to filter everything first.
 func usualPhases() []string { return []string{"filter", "copy", "register", "insert"} }
 
 // parse reads the command line. What is wrong has been written to w.

@@ -37,7 +37,7 @@ func (s *stage) profiled(ctx context.Context, set *setting) (f figures, err erro
 		defer close(ended)
 		ranErr = app.Run(run, app.Options{Config: cfg, Version: "bench", Log: app.NewLogger(os.Stderr, cfg.Log)})
 	}()
-	d := &drain{stage: s, group: set.group, pid: os.Getpid(), ended: ended}
+	d := &drain{stage: s, taken: s.committed(set.group), pid: os.Getpid(), ended: ended}
 	var startErr error
 	samples, err := d.watch(ctx, func() { startErr = pprof.StartCPUProfile(file) })
 	pprof.StopCPUProfile()

@@ -14,6 +14,7 @@ const (
 	titleTLS    = "filter over TLS"
 	titleCopy   = "copy"
 	titleInsert = "insert, 1 connection"
+	titleLearn  = "learn"
 )
 
 func titleRegister(connections int) string {
@@ -140,6 +141,8 @@ func (r *report) tabulate() {
 		r.add(many+", msg/s", 0, speed(many))
 	}
 	r.add(titleInsert+", msg/s", 0, speed(titleInsert))
+	r.add("learn from the outputs, msg/s", 0, speed(titleLearn), goal{limit: 10_000})
+	r.add("learn, MB RSS at most", 0, peak(titleLearn), goal{limit: 300, atMost: true})
 	// Held against one connection, as the registration is against the insert:
 	// on as many as the filter has, it takes all of a small machine for itself.
 	r.add("filter / "+one, 2, ratio(titleFilter, one), goal{limit: 0.5})
