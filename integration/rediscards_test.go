@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"dedupledger/internal/devservices"
+
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
@@ -53,15 +55,17 @@ func (b *bundle) factsOf(t *testing.T, c *redis.Client) map[string]time.Duration
 	return facts
 }
 
-// replicaOf makes a server the replica of another ("": of none) and waits until it
+// replicaOf makes a server the replica of another (nil: of none) and waits until it
 // has all that the other has.
-func replicaOf(t *testing.T, c *redis.Client, primary string) {
+func replicaOf(t *testing.T, c *redis.Client, primary *devservices.Redis) {
 	t.Helper()
-	if primary == "" {
+	if primary == nil {
 		require.NoError(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err())
 		return
 	}
-	host, port, err := net.SplitHostPort(primary)
+	addr, err := primary.PeerAddr(t.Context())
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
 	require.NoError(t, c.ReplicaOf(t.Context(), host, port).Err())
 	until(t, "the replica follows", func(ctx context.Context) (bool, error) {
@@ -84,15 +88,15 @@ func TestRedisPromotedBehindItsName(t *testing.T) {
 	f := b.start(t, 0, "DEDUP_REDIS_CIRCUIT_OPEN=50ms", patient)
 	b.produce(t, orders("acme:edifact", 0, 20)...)
 	b.awaitFacts(t, a, 20)
-	replicaOf(t, c, first.Addr())
+	replicaOf(t, c, first)
 	require.Len(t, b.factsOf(t, c), 20)
-	replicaOf(t, c, "") // cut off: the old primary still takes writes
+	replicaOf(t, c, nil) // cut off: the old primary still takes writes
 	b.produce(t, orders("acme:edifact", 20, 20)...)
 	b.awaitFacts(t, a, 40)
 	require.Len(t, b.factsOf(t, c), 20, "facts that the promoted one lacks")
 
 	d.lead(second.Addr())
-	replicaOf(t, a, second.Addr())
+	replicaOf(t, a, second)
 	b.produce(t, orders("acme:edifact", 0, 60)...)
 	b.check(t)
 	require.Equal(t, map[string]int{"NEW": 60, "SEEN": 2*100 - 60}, b.statuses(t))

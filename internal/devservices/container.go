@@ -54,6 +54,8 @@ type Container interface {
 	Pause(ctx context.Context) error
 	Continue(ctx context.Context) error
 	State(ctx context.Context) (ContainerState, error)
+	// Address is where other containers of the engine reach it, without a port.
+	Address(ctx context.Context) (string, error)
 	// Log is the end of what it wrote, in bytes at most.
 	Log(ctx context.Context, most int) (string, error)
 	// CopyFrom is a folder as a tar archive, whose names begin with the folder's.
@@ -224,11 +226,13 @@ func containKafka(ctx context.Context, engine Engine, folder string, o KafkaOpti
 	return k, k.launch(ctx, 1)
 }
 
+const redisPort = 6379
+
 func containRedis(ctx context.Context, engine Engine, folder string) (*Redis, error) {
 	r := &Redis{Server{name: "redis", folder: folder, host: engine.Host()}}
 	r.arrange = func([]int) (unit, error) {
 		return r.contain(ctx, engine, ContainerSpec{
-			Image: RedisImage, Port: 6379, Command: []string{"redis-server", "--save", "", "--appendonly", "no"},
+			Image: RedisImage, Port: redisPort, Command: []string{"redis-server", "--save", "", "--appendonly", "no"},
 		})
 	}
 	r.ready = func(ctx context.Context) error {

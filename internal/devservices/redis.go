@@ -43,6 +43,16 @@ func startRedis(ctx context.Context, folder string, more ...string) (*Redis, err
 	return r, r.launch(ctx, 1)
 }
 
+// PeerAddr is host:port where another server reaches this one: that of clients,
+// but between containers, whose loopback is their own.
+func (r *Redis) PeerAddr(ctx context.Context) (string, error) {
+	if r.box == nil {
+		return r.Addr(), nil
+	}
+	host, err := r.box.c.Address(ctx)
+	return net.JoinHostPort(host, strconv.Itoa(redisPort)), err //nolint:wrapcheck // says what was tried
+}
+
 // answers is asked first: the client logs a refused connection to a logger that
 // is the process's, and while a server starts it is no news.
 func answers(ctx context.Context, addr string) error {

@@ -95,6 +95,12 @@ func (b *box) State(ctx context.Context) (devservices.ContainerState, error) {
 	return devservices.ContainerState{Running: st.Running, ExitCode: st.ExitCode, PID: st.Pid}, nil
 }
 
+// Address is that of its first network.
+func (b *box) Address(ctx context.Context) (string, error) {
+	ip, err := b.c.ContainerIP(ctx)
+	return ip, b.did("looking for the address of", err)
+}
+
 // linesOfLog are read to find the end of a log.
 const linesOfLog = 200
 
