@@ -140,6 +140,7 @@ func TestLogStartBeyondThePosition(t *testing.T) {
 
 	f = b.start(t, 0)
 	f.awaitMetric(t, "dedup_gap_records_total", []string{`topic="` + b.raw[0] + `"`}, func(v float64) bool { return v == 7 })
+	f.awaitMetric(t, "dedup_gap_records_unacknowledged", []string{`topic="` + b.raw[0] + `"`}, func(v float64) bool { return v == 7 })
 	f.awaitLog(t, "records were deleted before they were read")
 	b.awaitHandledOf(t, 0)
 	f.kill(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 const (
 	stopTimeout = 10 * time.Second
 	monthsEvery = time.Hour
+	gapsEvery   = 15 * time.Second
 )
 
 // Options are what a run needs beside its configuration.
@@ -174,13 +176,11 @@ func (a *app) openCold(ctx context.Context) error {
 	}
 	a.cleanup.onStop("postgres", func(context.Context) error { a.cold.Close(); return nil })
 	mctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
+	var beside sync.WaitGroup
 	headroom := monthsMetric(a.reg)
-	go func() {
-		defer close(done)
-		a.cold.Maintain(mctx, a.Config.Months.Ahead, monthsEvery, headroom)
-	}()
-	a.cleanup.onStop("months", func(context.Context) error { cancel(); <-done; return nil })
+	beside.Go(func() { a.cold.Maintain(mctx, a.Config.Months.Ahead, monthsEvery, headroom) })
+	beside.Go(func() { a.watchGaps(mctx) })
+	a.cleanup.onStop("months and gaps", func(context.Context) error { cancel(); beside.Wait(); return nil })
 	return nil
 }
 

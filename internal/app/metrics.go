@@ -25,6 +25,37 @@ func monthsMetric(reg prometheus.Registerer) func(days int) {
 	return func(days int) { g.Set(float64(days)) }
 }
 
+// gapsMetric shows by raw topic how many offsets nobody has acknowledged, as of
+// the last answer of PostgreSQL.
+func gapsMetric(reg prometheus.Registerer) func(open map[string]int64) {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "dedup_gap_records_unacknowledged", Help: "Offsets of raw in gaps that nobody has acknowledged.",
+	}, []string{"topic"})
+	reg.MustRegister(g)
+	return func(open map[string]int64) {
+		for topic, n := range open {
+			g.WithLabelValues(topic).Set(float64(n))
+		}
+	}
+}
+
+// watchGaps asks until ctx ends. That PostgreSQL does not answer is told elsewhere.
+func (a *app) watchGaps(ctx context.Context) {
+	show := gapsMetric(a.reg)
+	tick := time.NewTicker(gapsEvery)
+	defer tick.Stop()
+	for {
+		if open, err := a.cold.OpenGaps(ctx); err == nil {
+			show(open)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // ledgerMetrics shows both tiers. The tiers come later than their observer, so
 // they are handed in by shown.
 func ledgerMetrics(reg prometheus.Registerer, h *hot.Hot) (observe func(string, time.Duration, error), shown func(*ledger.Tiers)) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dedupledger/ledger"
@@ -48,6 +49,31 @@ func (l *Ledger) RecordGap(ctx context.Context, a *ledger.Advance, g *ledger.Gap
 		return false, fmt.Errorf("recording a gap of partition %s: %w", g.Partition, ledger.ErrClaimLost)
 	}
 	return made == 1, nil
+}
+
+// A gap that somebody has made by a command is known to a person.
+const openGapsSQL = `
+select p.topic, coalesce(sum(greatest(g.to_offset - g.from_offset, 0)) filter (
+    where g.acknowledged_at is null and g.kind not in ('skip', 'retired')), 0)::bigint
+from dedup_gap g join dedup_position p using (topic_id, partition) group by p.topic`
+
+// OpenGaps are the offsets in gaps that nobody has acknowledged, by raw topic. A
+// topic with gaps of which all are acknowledged has 0.
+func (l *Ledger) OpenGaps(ctx context.Context) (map[string]int64, error) {
+	open := map[string]int64{}
+	rows, err := l.pool.Query(ctx, openGapsSQL)
+	if err != nil {
+		return nil, classify("counting the gaps", err)
+	}
+	var topic string
+	var offsets int64
+	if _, err := pgx.ForEachRow(rows, []any{&topic, &offsets}, func() error {
+		open[topic] = offsets
+		return nil
+	}); err != nil {
+		return nil, classify("counting the gaps", err)
+	}
+	return open, nil
 }
 
 const holdSQL = `

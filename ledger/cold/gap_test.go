@@ -131,3 +131,23 @@ func (s *session) hold(reason string) (kept bool) {
 	require.NoError(s.b, err)
 	return kept
 }
+
+// Open gaps are told by raw topic; those that a command made and those that were
+// acknowledged are not open, and their topic stays told.
+func TestOpenGaps(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	open := func() map[string]int64 {
+		all, err := b.l.OpenGaps(t.Context())
+		require.NoError(t, err)
+		return all
+	}
+	require.Empty(t, open())
+	s, other := b.session(1, 0), b.session(1, 1)
+	s.gap(ledger.GapLogStart, 0, 7)
+	other.gap(ledger.GapEpoch, 2, 4)
+	other.gap(ledger.GapSkip, 10, 90)
+	require.Equal(t, map[string]int64{s.key.Topic: 9}, open())
+	b.exec(`update dedup_gap set acknowledged_at = now()`)
+	require.Equal(t, map[string]int64{s.key.Topic: 0}, open())
+}
