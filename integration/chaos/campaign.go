@@ -151,11 +151,26 @@ func (c *campaign) faults(ctx context.Context) error {
 		}
 		k := bag[0]
 		bag = bag[1:]
-		if err := c.inflict(ctx, n, k, rand.New(rand.NewPCG(c.o.seed, uint64(n)<<8))); err != nil {
+		err := c.inflict(ctx, n, k, rand.New(rand.NewPCG(c.o.seed, uint64(n)<<8)))
+		if err != nil && ctx.Err() == nil {
+			return c.endEarly(err)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// endEarly ends the faults with one that went wrong; what was sent is judged all
+// the same.
+func (c *campaign) endEarly(err error) error {
+	c.say("no more faults: %v", err)
+	c.unsettled = append(c.unsettled, err)
+	if len(c.crew.running()) > 0 {
+		return nil
+	}
+	return errors.Join(c.crew.start(0), c.crew.start(1))
 }
 
 func (c *campaign) bag() (bag []kind) {

@@ -128,9 +128,13 @@ func offsets(how string) func(context.Context, *campaign, *rand.Rand) (time.Time
 		if err == nil {
 			err = c.reset(ctx, rng, how)
 		}
-		c.note("filters %s", end)
 		since := time.Now()
-		return since, errors.Join(err, c.crew.startAll(all))
+		if err := errors.Join(err, c.crew.startAll(all)); err != nil {
+			return since, err
+		}
+		words, err := c.settleAll(ctx, since)
+		c.note("filters %s, %d settled", end, words["committed"]+words["aborted"])
+		return since, err
 	}
 }
 

@@ -95,7 +95,11 @@ func rename(ctx context.Context, c *campaign, _ *rand.Rand) (time.Time, error) {
 		}
 	}
 	since := time.Now()
-	return since, c.crew.startAll(all[1:])
+	if err := c.crew.startAll(all[1:]); err != nil {
+		return since, err
+	}
+	_, err = c.settleAll(ctx, since)
+	return since, err
 }
 
 // refused waits until a filter says of all partitions whose they are.
@@ -151,16 +155,23 @@ func loseOutputs(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, e
 	if err := c.crew.startAll(all); err != nil {
 		return since, err
 	}
+	words, err := c.settleAll(ctx, since)
+	c.note("%d assumed committed, %d aborted", words["committed"], words["aborted"])
+	return since, err
+}
+
+// settleAll repairs partitions whose outputs are gone until all go on. Where the
+// offsets are not the filter's that can be so long after outputs-gone: a partition
+// that has had no record since grow must look at all partitions of its outputs.
+func (c *campaign) settleAll(ctx context.Context, since time.Time) (words map[string]int, err error) {
 	c.watchFrom(ctx, since)
-	words := map[string]int{}
-	err := until(ctx, func() (bool, error) {
+	words = map[string]int{}
+	return words, until(ctx, func() (bool, error) {
 		if c.watch.over() {
 			return true, nil
 		}
 		return false, c.settleHeld(ctx, words)
 	})
-	c.note("%d assumed committed, %d aborted", words["committed"], words["aborted"])
-	return since, err
 }
 
 // takeOutputs keeps all outputs for the judgement and deletes them, once no

@@ -83,10 +83,13 @@ func (s *stage) url(user, addr string) string {
 	return "postgres://" + user + "@" + addr + "/" + s.database + "?sslmode=disable"
 }
 
-// command runs the program to its end.
+// command runs the program to its end, on what is the primary now.
 func (s *stage) command(ctx context.Context, env []string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, s.program, append(args, "-c", s.config())...)
-	c.Env = environment(env)
+	s.pgMu.Lock()
+	at := s.primary.Addr()
+	s.pgMu.Unlock()
+	c.Env = environment(append([]string{"DEDUP_POSTGRES_URL=" + s.url("dedup_app", at)}, env...))
 	out, err := c.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("dedup %s: %w\n%s", strings.Join(args, " "), err, out)

@@ -219,7 +219,22 @@ func grow(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
 		c.s.widen(topic, to)
 		letGo()
 	}
-	return time.Now(), nil
+	since := time.Now()
+	c.watchFrom(ctx, since)
+	// A session keeps what it knows of the outputs until a rebalance or its start,
+	// and its positions name the counts of before. Were PostgreSQL to lose commits
+	// now, with outputs expired, those partitions could not learn.
+	return since, c.roll(ctx)
+}
+
+// roll starts the filters again, one after the other.
+func (c *campaign) roll(ctx context.Context) error {
+	for _, way := range c.crew.running() {
+		if err := errors.Join(c.crew.term(ctx, way), c.crew.start(way)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // everyBroker waits until all tell that of a topic: a producer asks any of them.
