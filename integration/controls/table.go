@@ -230,12 +230,6 @@ var controls = []control{
 		in: crash, test: everyStep, says: `wrong: accounts`,
 	},
 	{
-		name:    "the producer id is asked for with the first record", // what a dead process left open stays open
-		file:    "processor/session.go",
-		changes: []change{{`if _, _, err := gts.Client().ProducerID(ctx); err != nil {`, `if err := ctx.Err(); err != nil {`}},
-		in:      crash, test: everyStep, says: `stuck: .* without an output`,
-	},
-	{
 		name: "no position check at assignment",
 		file: "processor/position.go",
 		changes: []change{{
