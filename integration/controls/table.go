@@ -248,15 +248,6 @@ var controls = []control{
 		in: crash, test: everyStep, says: `doubled: law|wrong: accounts|lost: .* without an output`,
 	},
 	{
-		name: "no row before the first poll: a partition without one is taken for new",
-		file: "processor/position.go",
-		changes: []change{{
-			`return start{kind: openLearn, at: g.at, seq: g.seq}`,
-			`return start{kind: openAt, at: g.at}`,
-		}},
-		in: crash, test: everyStep, says: `doubled: law 2|wrong: accounts`,
-	},
-	{
 		name: "a fact that is missing in Redis trusted",
 		file: "ledger/tiers.go",
 		changes: []change{{
