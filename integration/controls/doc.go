@@ -6,7 +6,7 @@
 // the toolchain is told of the changed file by -overlay, for the test program
 // and, through GOFLAGS, for the filter that the test builds and runs.
 //
-//	go run ./integration/controls [-run REGEXP]
+//	go run ./integration/controls [-run REGEXP] [-timeout 20m]
 //
 // It prints a line per control and exits with 1 if one was not caught.
 package main

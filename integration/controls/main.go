@@ -17,14 +17,12 @@ import (
 	"time"
 )
 
-// testTimeout is for one test, which passes in a fraction of it.
-const testTimeout = "10m"
-
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
 	flags := flag.NewFlagSet("controls", flag.ContinueOnError)
 	only := flags.String("run", ".", "only the controls whose name matches `regexp`")
+	timeout := flags.Duration("timeout", 10*time.Minute, "for one test, which passes in a fraction of it on a machine that has nothing else to do")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -47,7 +45,7 @@ func run(args []string) int {
 			continue
 		}
 		began := time.Now()
-		said, err := c.check(ctx, root)
+		said, err := c.check(ctx, root, *timeout)
 		took := time.Since(began).Round(time.Second)
 		if err != nil {
 			fmt.Printf("NOT CAUGHT  %s\n            %s, %s: %v\n", c.name, c.test, took, err)
@@ -69,7 +67,7 @@ func moduleRoot(ctx context.Context) (string, error) {
 
 // check breaks the product and runs the test. It returns what the test said, or
 // an error if it did not say what it should.
-func (c *control) check(ctx context.Context, root string) (said string, err error) {
+func (c *control) check(ctx context.Context, root string, timeout time.Duration) (said string, err error) {
 	dir, err := os.MkdirTemp("", "dedup-control-")
 	if err != nil {
 		return "", fmt.Errorf("making a folder for the broken file: %w", err)
@@ -79,7 +77,7 @@ func (c *control) check(ctx context.Context, root string) (said string, err erro
 	if err != nil {
 		return "", err
 	}
-	out, err := goTest(ctx, root, overlay, c.in, c.test)
+	out, err := c.runTest(ctx, root, overlay, timeout)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -124,13 +122,13 @@ func (c *control) apply(text string) (string, error) {
 	return text, nil
 }
 
-func goTest(ctx context.Context, root, overlay, in, test string) (string, error) {
+func (c *control) runTest(ctx context.Context, root, overlay string, timeout time.Duration) (string, error) {
 	// Each part of a test's path for itself: go test splits at the slash.
-	parts := strings.Split(test, "/")
+	parts := strings.Split(c.test, "/")
 	for i := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(parts[i]) + "$"
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", testTimeout, "-run", strings.Join(parts, "/"), in)
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", timeout.String(), "-run", strings.Join(parts, "/"), c.in)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))

@@ -321,4 +321,23 @@ var controls = []control{
 `, ``}},
 		in: integration, test: "TestPostgresRightTakenAwayAndGranted", says: `the filter ended`,
 	},
+	{
+		name: "rights on the topics of tenants not looked at",
+		file: "internal/app/rights.go",
+		changes: []change{{`	return append(layout.Lacks(need), r.onScopes(all, names)...), nil`, `	r.onScopes(all, names)
+	return layout.Lacks(need), nil`}},
+		in: integration, test: "TestRightOnATenantsTopic/WRITE", says: `/readyz does not say "lacks WRITE`,
+	},
+	{
+		name:    "a record for a topic that is hidden waits for nothing",
+		file:    "processor/output.go",
+		changes: []change{{`	s.holdDenied(b, outs, s.hidden(unknown))`, `	_ = s.hidden(unknown)`}},
+		in:      integration, test: "TestRightOnATenantsTopic/all", says: `/readyz does not say .*rights`,
+	},
+	{
+		name:    "the rights of the slot of the start looked after",
+		file:    "internal/app/slot.go",
+		changes: []change{{`		s.number.Store(int64(slot))`, ``}},
+		in:      integration, test: "TestRightsOfTheNextSlot", says: `/readyz does not say "lacks WRITE`,
+	},
 }
