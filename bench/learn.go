@@ -12,7 +12,7 @@ import (
 
 // learn is how fast a filter reads its own outputs back: it drains the topic,
 // then PostgreSQL is put back to the moment before the first record, and it is
-// started again (DESIGN §4: learning).
+// started again (ARCHITECTURE §4: learning).
 func (s *stage) learn(ctx context.Context, n int) (figures, error) {
 	set, err := s.prepare(ctx, "learn-"+strconv.Itoa(n), s.create)
 	if err != nil {
