@@ -35,6 +35,7 @@ func (c *campaign) judge(ctx context.Context) error {
 	for _, out := range o.Outputs {
 		v.byStatus[out.Status()]++
 	}
+	v.blame(c.unsettled)
 	c.lawOne(o, v)
 	c.lawTwo(o, v)
 	for _, law := range []func(*laws.Observation) []error{
@@ -48,7 +49,6 @@ func (c *campaign) judge(ctx context.Context) error {
 		v.blame(laws.HoursSum(o, isShort))
 	}
 	v.blame(c.meter.faults())
-	v.blame(c.unsettled)
 	if err := c.askDatabase(ctx, v); err != nil {
 		return err
 	}

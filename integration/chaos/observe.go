@@ -105,13 +105,14 @@ func (c *campaign) observeOutputs(ctx context.Context, o *laws.Observation) erro
 }
 
 // nameFirst puts the generation into what a repeat says of its first: the id
-// beside it tells which one it means.
+// beside it tells which one it means. A topic that was gone when the filter
+// started is told by its id.
 func (c *campaign) nameFirst(o *laws.Observation, r *kgo.Record) {
 	told, err := laws.ParsePlace(laws.Header(r, "dedup-first-origin"))
 	if err != nil {
 		return // it is no repeat, or the judgement says so
 	}
-	for _, p := range c.tail.gens.named(told) {
+	for _, p := range c.mayMean(o, told) {
 		if o.Sent[p] == nil || o.IDOf(p) != laws.Header(r, "dedup-first-id") {
 			continue
 		}
@@ -122,6 +123,19 @@ func (c *campaign) nameFirst(o *laws.Observation, r *kgo.Record) {
 		}
 		return
 	}
+}
+
+// mayMean are the places that a told one may be of.
+func (c *campaign) mayMean(o *laws.Observation, told laws.Place) (all []laws.Place) {
+	if _, err := uuid.Parse(told.Topic); err != nil {
+		return c.tail.gens.named(told)
+	}
+	for name, id := range o.TopicIDs {
+		if id.String() == told.Topic {
+			all = append(all, laws.Place{Topic: name, Partition: told.Partition, Offset: told.Offset})
+		}
+	}
+	return all
 }
 
 func (c *campaign) observeLedger(ctx context.Context, o *laws.Observation) error {

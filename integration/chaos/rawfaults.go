@@ -36,7 +36,15 @@ func (d *destroyed) undecided(p laws.Place, epoch int32) bool {
 func (c *campaign) resting(ctx context.Context, names ...string) (map[laws.Place]int64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, recoverWithin, fmt.Errorf("%v do not come to rest", names))
 	defer cancel()
-	listed, err := laws.Settled(ctx, c.s.admin, names)
+	var listed kadm.ListedOffsets
+	err := until(ctx, func() (bool, error) {
+		var err error
+		listed, err = laws.Settled(ctx, c.s.admin, names)
+		if ctx.Err() == nil && kerr.IsRetriable(err) {
+			return false, nil // as after an election: the leader does not know yet
+		}
+		return true, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("waiting for open transactions: %w", err)
 	}
