@@ -18,10 +18,14 @@ var errProducer = errors.New("the producer id is lost")
 // offsetsTopic keeps the offsets of groups.
 const offsetsTopic = "__consumer_offsets"
 
-// markerLooks is how often a batch looks for the markers of the transaction
-// before it, which the coordinator writes behind its answer. Then the partitions
-// wait as they do for any open transaction (part.awaitStable).
-const markerLooks = 6
+// A batch waits so long for the markers of the transaction before it, which the
+// coordinator writes behind its answer: milliseconds, and more on a busy broker.
+// Then its partitions wait as they do for any open transaction (part.awaitStable),
+// and the batch is read again.
+const (
+	markerWait = 3 * time.Second
+	markerLook = 100 * time.Millisecond // at most, between two looks
+)
 
 // unended are those places where a transaction of this producer is open although
 // none is under way. A new one must not be begun there, nor in the group's offsets: a
@@ -95,20 +99,22 @@ func (c *client) offsetsCount(ctx context.Context) int {
 // awaitEnded returns when nothing of before is open where a batch goes; false:
 // it did not end soon, and the position rule is to wait for it.
 func (s *session) awaitEnded(ctx context.Context, outs []place) (bool, error) {
-	wait := time.Millisecond
-	for range markerLooks {
+	began, wait := time.Now(), time.Millisecond
+	for {
 		open, err := s.kafka.unended(ctx, s.cfg.Group, outs)
 		if err != nil || len(open) == 0 {
 			return err == nil, err
+		}
+		if time.Since(began) > markerWait {
+			return false, nil
 		}
 		select {
 		case <-ctx.Done():
 			return false, nil
 		case <-time.After(wait):
 		}
-		wait *= 3
+		wait = min(3*wait, markerLook)
 	}
-	return false, nil
 }
 
 // placesOf are the partitions that records go to.
