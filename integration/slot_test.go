@@ -37,6 +37,18 @@ func (f *filter) where(t *testing.T) (at filterPlace) {
 	return at
 }
 
+// awaitPlace is where, once so many partitions run. They stand still for a moment
+// when a member of the group comes back.
+func (f *filter) awaitPlace(t *testing.T, partitions int) (at filterPlace) {
+	t.Helper()
+	f.await(t, readyWithin, func() string { return fmt.Sprintf("%d partitions run, not %d", len(at.Running), partitions) }, func() bool {
+		_, body, err := f.get(t.Context(), "/readyz")
+		at = filterPlace{}
+		return err == nil && json.Unmarshal([]byte(body), &at) == nil && len(at.Running) == partitions
+	})
+	return at
+}
+
 // awaitSlot waits until the filter has that slot.
 func (f *filter) awaitSlot(t *testing.T, slot int) {
 	t.Helper()
@@ -66,9 +78,7 @@ func TestSlotsAtOnceOneKilled(t *testing.T) {
 	rng := seeded(t)
 	b := newBundle(t, setup{Topics: []string{"as2", "as4"}, Partitions: 4})
 	f, g := b.launch(t, 0, auto...), b.launch(t, 1, auto...)
-	f.awaitPartitions(t, 4)
-	g.awaitPartitions(t, 4)
-	one, other := f.where(t), g.where(t)
+	one, other := f.awaitPlace(t, 4), g.awaitPlace(t, 4)
 	t.Logf("started at once: slot %d with %v, slot %d with %v", one.Slot, one.Running, other.Slot, other.Running)
 	require.ElementsMatch(t, []int{0, 1}, []int{one.Slot, other.Slot})
 
@@ -78,12 +88,11 @@ func TestSlotsAtOnceOneKilled(t *testing.T) {
 	f.kill(t)
 	killed := time.Now()
 	h := b.launch(t, 2, auto...)
-	h.awaitPartitions(t, 4)
-	third := h.where(t)
+	third := h.awaitPlace(t, 4)
 	t.Logf("slot %d killed; %s later the third process, with slot %d, consumes %v", one.Slot, time.Since(killed).Round(time.Millisecond), third.Slot, third.Running)
 	require.Equal(t, one, third, "slot and partitions of the killed one")
 	l.passMore(t, 500)
-	require.Equal(t, other, g.where(t))
+	require.Equal(t, other, g.awaitPlace(t, 4))
 	require.InDelta(t, undisturbed, g.rebalances(t), 0, "rebalances that the other saw")
 	l.end(t)
 	b.produce(t, b.markers("last")...)
