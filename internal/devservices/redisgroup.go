@@ -75,8 +75,17 @@ func clusterComplete(info string, nodes int) bool {
 func (s *Services) StartRedisCluster(ctx context.Context, n int) ([]*Redis, error) {
 	var all []*Redis
 	var clients []*redis.Client
+	var first int // port of the first's bus
 	for i := range n {
-		r, err := s.StartRedisWith(ctx, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		// Without it the bus takes the port 10,000 above, whoever has that.
+		bus, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			first = bus
+		}
+		r, err := s.StartRedisWith(ctx, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", strconv.Itoa(bus))
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +95,7 @@ func (s *Services) StartRedisCluster(ctx context.Context, n int) ([]*Redis, erro
 			return nil, fmt.Errorf("giving slots to a Redis: %w", err)
 		}
 		if i > 0 {
-			if err := c.ClusterMeet(ctx, loopback, strconv.Itoa(all[0].ports[0])).Err(); err != nil {
+			if err := c.Do(ctx, "cluster", "meet", loopback, all[0].ports[0], first).Err(); err != nil {
 				return nil, fmt.Errorf("joining Redis servers: %w", err)
 			}
 		}

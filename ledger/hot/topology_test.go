@@ -52,14 +52,19 @@ func startRedis(t *testing.T, args ...string) (addr string) {
 func TestRealCluster(t *testing.T) {
 	t.Parallel()
 	nodes := make([]string, 2)
+	var bus int // of the last
 	for i := range nodes {
-		nodes[i] = startRedis(t, "--cluster-enabled", "yes", "--cluster-require-full-coverage", "no")
+		var err error
+		// Without this the bus takes the port 10,000 above, whoever has that.
+		bus, err = devservices.FreePort()
+		require.NoError(t, err)
+		nodes[i] = startRedis(t, "--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", "--cluster-port", strconv.Itoa(bus))
 	}
 	a, b := rawClient(t, nodes[0]), rawClient(t, nodes[1])
 	require.NoError(t, a.ClusterAddSlotsRange(t.Context(), 0, 8191).Err())
 	require.NoError(t, b.ClusterAddSlotsRange(t.Context(), 8192, 16383).Err())
 	host, port, _ := strings.Cut(nodes[1], ":")
-	require.NoError(t, a.ClusterMeet(t.Context(), host, port).Err())
+	require.NoError(t, a.Do(t.Context(), "cluster", "meet", host, port, bus).Err())
 	for _, c := range []*redis.Client{a, b} {
 		requireWithin(t, "the nodes know each other", func() bool {
 			info, err := c.ClusterInfo(t.Context()).Result()
