@@ -143,14 +143,23 @@ func (c *campaign) faults(ctx context.Context) error {
 		return fmt.Errorf("before the first fault: %w", err)
 	}
 	c.say("all partitions are filtered; faults for %s", c.o.lasts)
-	end := time.Now().Add(c.o.lasts)
+	begin := time.Now()
+	end := begin.Add(c.o.lasts)
+	after, spares := c.o.sparesAfter()
+	defer c.crew.spareNone()
 	var bag []kind
-	for n := 1; time.Now().Before(end); n++ {
+	for n := 1; time.Now().Before(end); {
+		if spares && !c.crew.sparing() && time.Since(begin) >= after {
+			c.say("from now on the filter by way %d is spared: no fault ends it", c.crew.spare())
+		}
 		if len(bag) == 0 {
 			bag = c.bag()
 		}
 		k := bag[0]
 		bag = bag[1:]
+		if k.ends && c.crew.sparing() {
+			continue
+		}
 		err := c.inflict(ctx, n, k, rand.New(rand.NewPCG(c.o.seed, uint64(n)<<8)))
 		if err != nil && ctx.Err() == nil {
 			return c.endEarly(err)
@@ -158,8 +167,23 @@ func (c *campaign) faults(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		n++
 	}
 	return nil
+}
+
+// sparesAfter is when a filter begins to be spared: at once, where no kind ends
+// all filters, or at half time, when those kinds have had their turn. It is not
+// spared at all where that leaves less than flatFrom.
+func (o options) sparesAfter() (after time.Duration, spares bool) {
+	ends, others := false, false
+	for _, k := range o.kinds() {
+		ends, others = ends || k.ends, others || !k.ends
+	}
+	if ends {
+		after = o.lasts / 2
+	}
+	return after, others && o.lasts-after >= flatFrom
 }
 
 // endEarly ends the faults with one that went wrong; what was sent is judged all
@@ -173,13 +197,19 @@ func (c *campaign) endEarly(err error) error {
 	return errors.Join(c.crew.start(0), c.crew.start(1))
 }
 
-func (c *campaign) bag() (bag []kind) {
+// kinds are those that the campaign inflicts.
+func (o options) kinds() (all []kind) {
 	for _, k := range kinds() {
-		if len(c.o.only) > 0 && !slices.Contains(c.o.only, k.name) || k.sentinel && c.o.cluster {
+		if len(o.only) > 0 && !slices.Contains(o.only, k.name) || k.sentinel && o.cluster {
 			continue
 		}
-		bag = append(bag, k)
+		all = append(all, k)
 	}
+	return all
+}
+
+func (c *campaign) bag() []kind {
+	bag := c.o.kinds()
 	c.rng.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
 	return bag
 }

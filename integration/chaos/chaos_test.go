@@ -52,16 +52,21 @@ func TestBadOptions(t *testing.T) {
 	require.Equal(t, 3*time.Minute, o.lasts)
 }
 
-// TestMeter: a filter that grows is found, one that does not is not.
+// TestMeter: a filter that grows fast is found, one that does not is not.
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	flat, grows, leaks := newMeter(nil), newMeter(nil), newMeter(nil)
-	for i := range longLived {
-		flat.samples[1] = append(flat.samples[1], sample{60 << 20, 40})
-		grows.samples[1] = append(grows.samples[1], sample{(60 + 3*i) << 20, 40})
-		leaks.samples[1] = append(leaks.samples[1], sample{60 << 20, 20 + 3*i/2})
+	for m, of := range map[*meter]func(int) sample{
+		flat:  func(int) sample { return sample{rss: 60 << 20, files: 40} },
+		grows: func(n int) sample { return sample{rss: (60 + 3*n) << 20, files: 40} },
+		leaks: func(n int) sample { return sample{rss: 60 << 20, files: 20 + 3*n/2} },
+	} {
+		m.lives[1] = lived((longLived-1)*time.Second, of)
+		m.lives[1].spared = false
 	}
 	require.Empty(t, flat.faults())
 	require.Len(t, grows.faults(), 1)
 	require.Len(t, leaks.faults(), 1)
+	flat.lives[1].spared = true
+	require.ErrorContains(t, flat.faults()[0], "the spared filter lived", "flat, but for too short a time to tell")
 }

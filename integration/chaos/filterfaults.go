@@ -16,8 +16,14 @@ func (c *campaign) anyFilter(rng *rand.Rand) int {
 	return all[rng.IntN(len(all))]
 }
 
+// anyVictim is one that may be ended.
+func (c *campaign) anyVictim(rng *rand.Rand) int {
+	all := c.crew.victims()
+	return all[rng.IntN(len(all))]
+}
+
 func killFilter(_ context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
-	way := c.anyFilter(rng)
+	way := c.anyVictim(rng)
 	c.note("by way %d", way)
 	since := time.Now()
 	if err := c.crew.kill(way); err != nil {
@@ -27,7 +33,7 @@ func killFilter(_ context.Context, c *campaign, rng *rand.Rand) (time.Time, erro
 }
 
 func killLate(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
-	way := c.anyFilter(rng)
+	way := c.anyVictim(rng)
 	c.note("by way %d", way)
 	since := time.Now()
 	if err := c.crew.kill(way); err != nil {
@@ -59,7 +65,7 @@ func zombie(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error)
 }
 
 func termFilter(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
-	way := c.anyFilter(rng)
+	way := c.anyVictim(rng)
 	c.note("by way %d", way)
 	since := time.Now()
 	if err := c.crew.term(ctx, way); err != nil {
@@ -73,7 +79,7 @@ func scale(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) 
 	all := c.crew.running()
 	since := time.Now()
 	if len(all) == ways || len(all) > 2 && rng.IntN(2) == 0 {
-		way := all[rng.IntN(len(all))]
+		way := c.anyVictim(rng)
 		if rng.IntN(2) == 0 {
 			c.note("in, by way %d, kill -9", way)
 			return since, c.crew.kill(way)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type crew struct {
 	filters [ways]*filter // nil: none by this way
 	ended   []string      // why filters ended by themselves
 	starts  int
+	spared  *int // the way that nothing ends; nil: none
 }
 
 // filter is one process of the program.
@@ -104,6 +106,51 @@ func (c *crew) running() (all []int) {
 	return all
 }
 
+// all are the filters that run.
+func (c *crew) all() (all []*filter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.filters {
+		if f != nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// spare the filter that has lived longest: nothing may end it until it is spared no
+// more.
+func (c *crew) spare() (way int) {
+	oldest := slices.MinFunc(c.all(), func(a, b *filter) int { return a.began.Compare(b.began) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spared = new(oldest.way)
+	return oldest.way
+}
+
+func (c *crew) spareNone() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spared = nil
+}
+
+func (c *crew) isSpared(way int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spared != nil && *c.spared == way
+}
+
+func (c *crew) sparing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spared != nil
+}
+
+// victims are the ways in use by filters that may be ended.
+func (c *crew) victims() []int {
+	return slices.DeleteFunc(c.running(), c.isSpared)
+}
+
 // take is the filter of a way, which from now on may end.
 func (c *crew) take(way int, ends bool) (*filter, error) {
 	c.mu.Lock()
@@ -111,6 +158,9 @@ func (c *crew) take(way int, ends bool) (*filter, error) {
 	f := c.filters[way]
 	if f == nil {
 		return nil, fmt.Errorf("no filter runs by way %d", way)
+	}
+	if ends && c.spared != nil && *c.spared == way {
+		return nil, fmt.Errorf("the filter by way %d is spared, and this fault would end it", way)
 	}
 	if ends {
 		f.asked = true
@@ -178,6 +228,7 @@ func (c *crew) startAll(all []int) (err error) {
 
 // close ends what runs and waits for the watchers.
 func (c *crew) close() error {
+	c.spareNone()
 	err := c.killAll()
 	c.wg.Wait()
 	return err

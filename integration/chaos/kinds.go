@@ -19,6 +19,9 @@ type kind struct {
 	// waits: what follows must not come before all partitions go on, because what
 	// the fault leaves in PostgreSQL must outlast it.
 	waits bool
+	// ends: no filter outlives it, nor could one be spared: another tool is let at the
+	// group's offsets only when the group is empty.
+	ends bool
 	// sentinel: needs Redis with Sentinel.
 	sentinel bool
 }
@@ -50,17 +53,17 @@ func kinds() []kind {
 		{name: "hole-redis", what: "black hole to Redis, of all filters", do: holeRedis, sentinel: true},
 		{name: "redis-one", what: "black hole to Redis, of one filter", do: holeRedisOfOne, sentinel: true},
 		{name: "cut", what: "one filter cut from all services", do: cutOff},
-		{name: "offsets-forward", what: "group offsets set forward by another tool, filters stopped or killed", do: offsets("forward")},
-		{name: "offsets-back", what: "group offsets set back", do: offsets("back")},
-		{name: "offsets-time", what: "group offsets set to a time", do: offsets("to a time")},
-		{name: "offsets-deleted", what: "group offsets deleted", do: offsets("deleted")},
-		{name: "outputs-gone", what: "group offsets not ours and outputs expired: held, dedup repair", do: loseOutputs, waits: true},
-		{name: "expired", what: "raw records expired before they were read: gap", do: expire, waits: true},
-		{name: "skip", what: "dedup skip: gap", do: skip, waits: true},
-		{name: "group", what: "group renamed: refused, dedup topics adopt", do: rename, waits: true},
-		{name: "recreate", what: "raw topic deleted and created again, dedup topics retire", do: recreate, waits: true},
-		{name: "grow", what: "partitions added: outputs, then raw", do: grow, waits: true},
-		{name: "truncate", what: "unclean election cuts a raw partition", do: truncate, waits: true},
+		{name: "offsets-forward", what: "group offsets set forward by another tool, filters stopped or killed", do: offsets("forward"), ends: true},
+		{name: "offsets-back", what: "group offsets set back", do: offsets("back"), ends: true},
+		{name: "offsets-time", what: "group offsets set to a time", do: offsets("to a time"), ends: true},
+		{name: "offsets-deleted", what: "group offsets deleted", do: offsets("deleted"), ends: true},
+		{name: "outputs-gone", what: "group offsets not ours and outputs expired: held, dedup repair", do: loseOutputs, waits: true, ends: true},
+		{name: "expired", what: "raw records expired before they were read: gap", do: expire, waits: true, ends: true},
+		{name: "skip", what: "dedup skip: gap", do: skip, waits: true, ends: true},
+		{name: "group", what: "group renamed: refused, dedup topics adopt", do: rename, waits: true, ends: true},
+		{name: "recreate", what: "raw topic deleted and created again, dedup topics retire", do: recreate, waits: true, ends: true},
+		{name: "grow", what: "partitions added: outputs, then raw", do: grow, waits: true, ends: true},
+		{name: "truncate", what: "unclean election cuts a raw partition", do: truncate, waits: true, ends: true},
 	}
 }
 

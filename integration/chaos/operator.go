@@ -115,13 +115,14 @@ func (c *campaign) refused(ctx context.Context, way int, owner string) error {
 		if err != nil {
 			return false, nil //nolint:nilerr // it is being started again
 		}
-		said, err := ready(ctx, f.at)
+		said, err := ask(ctx, f.at, "/readyz")
 		return err == nil && strings.Count(said, `"reason":"group"`) == want && strings.Contains(said, owner), nil
 	})
 }
 
-func ready(ctx context.Context, at string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/readyz", nil)
+// ask a filter by HTTP.
+func ask(ctx context.Context, at, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+path, nil)
 	if err != nil {
 		return "", fmt.Errorf("asking a filter: %w", err)
 	}

@@ -44,11 +44,12 @@ func (c *campaign) report(v *verdict) {
 	c.crew.mu.Lock()
 	starts, ended := c.crew.starts, c.crew.ended
 	c.crew.mu.Unlock()
-	fmt.Fprintf(c.out, "\nfilters: %d starts, %d ended by themselves and were started again; at most %d MB and %d files open; the longest lived %d s, %d long enough to see whether memory and files grow\n",
+	fmt.Fprintf(c.out, "\nfilters: %d starts, %d ended by themselves and were started again; at most %d MB and %d files open; the longest lived %d s, %d long enough to see whether memory and files grow fast\n",
 		starts, len(ended), rss>>20, files, lived, compared)
 	for _, why := range ended {
 		fmt.Fprintf(c.out, "  %s\n", why)
 	}
+	c.meter.tell(c.out)
 	if v == nil {
 		fmt.Fprintln(c.out, "not judged")
 		return
