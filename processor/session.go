@@ -42,10 +42,13 @@ type event struct {
 }
 
 // openClient connects, joins nothing yet, and fences whoever had this
-// transactional id: without the eager ProducerID a successor of a process that
-// died between TxnOffsetCommit and EndTxn would wait for the transaction
-// timeout (UNSTABLE_OFFSET_COMMIT keeps its records away, so it never produces,
-// so it never fences).
+// transactional id. With the client's own, lazy request for a producer id
+//
+//	a process dies between TxnOffsetCommit and EndTxn
+//	its partitions go to sessions of other ids, which find UNSTABLE_OFFSET_COMMIT
+//	its successor is given no partition: it never produces, so it never fences
+//
+// and those partitions would stand still for the transaction timeout.
 func (p *Processor) openClient(ctx context.Context, i int, maxBatch int32) (*client, error) {
 	c := &client{faultPoints: p.cfg.faultPoints, deliver: p.cfg.Transaction}
 	gts, err := kgo.NewGroupTransactSession(p.clientOptions(i, maxBatch, c)...)

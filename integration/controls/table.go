@@ -238,6 +238,12 @@ var controls = []control{
 		in: crash, test: everyStep, says: `wrong: accounts`,
 	},
 	{
+		name:    "the producer id is asked for with the first need",
+		file:    "processor/session.go",
+		changes: []change{{`if _, _, err := gts.Client().ProducerID(ctx); err != nil {`, `if err := ctx.Err(); err != nil {`}},
+		in:      unit, test: "TestASessionWithoutAPartitionEndsItsPredecessorsTransaction", says: `outputs did not come`,
+	},
+	{
 		name: "no position check at assignment",
 		file: "processor/position.go",
 		changes: []change{{
