@@ -142,7 +142,7 @@ func (c *control) runTest(ctx context.Context, root, overlay string, timeout tim
 // for another reason, and a product that does not build.
 func (c *control) judge(out string, failed error) (said string, err error) {
 	top, _, _ := strings.Cut(c.test, "/")
-	says := regexp.MustCompile(c.says).FindString(out)
+	says := line(out, regexp.MustCompile(c.says).FindStringIndex(out))
 	switch {
 	case failed == nil && !strings.Contains(out, "no tests to run"):
 		return "", errors.New("the test passed")
@@ -152,6 +152,17 @@ func (c *control) judge(out string, failed error) (said string, err error) {
 		return "", fmt.Errorf("the test failed, but did not say %q:\n%s", c.says, tail(out))
 	}
 	return says, nil
+}
+
+// line is the whole of the line in which a match begins; at is nil where there is
+// none.
+func line(out string, at []int) string {
+	if at == nil {
+		return ""
+	}
+	from := strings.LastIndexByte(out[:at[0]], '\n') + 1
+	text, _, _ := strings.Cut(out[from:], "\n")
+	return strings.Join(strings.Fields(text), " ")
 }
 
 func tail(out string) string {

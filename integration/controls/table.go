@@ -50,7 +50,7 @@ var controls = []control{
 	},
 	{
 		name: "an orphan decides like any row",
-		file: "migrations/sql/00007_gaps.sql",
+		file: "migrations/sql/00009_recount.sql",
 		changes: []change{{
 			`            continue when not exists (
                 select from dedup_gap g`,
@@ -61,7 +61,7 @@ var controls = []control{
 	},
 	{
 		name: "rows below the committed end treated as orphans",
-		file: "migrations/sql/00007_gaps.sql",
+		file: "migrations/sql/00009_recount.sql",
 		changes: []change{{
 			`                  and (g.from_epoch, g.from_offset) <= (v_row.epoch, v_row."offset")
 `, ``,
@@ -128,7 +128,7 @@ var controls = []control{
 	},
 	{
 		name:    "look-back without the scope lock",
-		file:    "migrations/sql/00007_gaps.sql",
+		file:    "migrations/sql/00009_recount.sql",
 		changes: []change{{`for no key update /* the scope lock */`, ``}},
 		in:      cold, test: "TestRacingWriters", says: `are both NEW|was NEW and is \w+`,
 	},
@@ -162,7 +162,7 @@ var controls = []control{
 	},
 	{
 		name:    "the claim not checked",
-		file:    "migrations/sql/00007_gaps.sql",
+		file:    "migrations/sql/00009_recount.sql",
 		changes: []change{{`p.claim <> i.claim or p.timeline`, `p.timeline`}},
 		in:      integration, test: "TestZombieBehindItsPoll", says: `the copy after the window`,
 	},
@@ -242,6 +242,45 @@ var controls = []control{
 		file:    "processor/session.go",
 		changes: []change{{`if _, _, err := gts.Client().ProducerID(ctx); err != nil {`, `if err := ctx.Err(); err != nil {`}},
 		in:      unit, test: "TestASessionWithoutAPartitionEndsItsPredecessorsTransaction", says: `outputs did not come`,
+	},
+	{
+		name: "no row before the first poll",
+		file: "processor/assign.go",
+		changes: []change{
+			{`	made, err := s.cfg.Ledger.Positions.OpenPosition(ctx, key, p.claim, at, outs)
+`, `	claim, made, err := p.claim, true, error(nil)
+	s.cfg.Ledger.Registrar = &rowWithChunk{s.cfg.Ledger.Registrar, func() error {
+		_, err := s.cfg.Ledger.Positions.OpenPosition(ctx, key, claim, at, outs)
+		return err
+	}}
+`},
+			{`const (
+	heldWait `, `type rowWithChunk struct {
+	Registrar
+	open func() error
+}
+
+func (r *rowWithChunk) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer, error) {
+	a, err := r.Registrar.Register(ctx, c)
+	if errors.Is(err, ledger.ErrClaimLost) && r.open() == nil {
+		return r.Registrar.Register(ctx, c)
+	}
+	return a, err
+}
+
+const (
+	heldWait `},
+		},
+		in: unit, test: "TestTheFirstStartIsWrittenDownBeforeTheFirstPoll", says: `Messages: +\t(gaps|outputs did not come)`,
+	},
+	{
+		name: "a partition that has no row is taken for new",
+		file: "processor/position.go",
+		changes: []change{{
+			`return start{kind: openLearn, at: g.at, seq: g.seq}`,
+			`return start{kind: openAt, at: g.at}`,
+		}},
+		in: unit, test: "TestLedgerBehind/everything_forgotten=true", says: `actual +: .*"clean\.as2 a":2`,
 	},
 	{
 		name: "no position check at assignment",
