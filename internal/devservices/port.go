@@ -16,6 +16,13 @@ const loopback = "127.0.0.1"
 // client, and a client that dials the stopped server can even be given the very
 // port it dials and be connected to itself (TCP's simultaneous open): it would
 // never see its server again.
+//
+// A port stays its process's until that ends (claimPort). Otherwise
+//
+//	A takes a port for a proxy whose server is still starting, or stops a
+//	server that is to come back at its address
+//	B, another test program, finds nobody there and takes it
+//	A's proxy or server cannot start, or A's clients talk to B's
 const (
 	lowestPort  = 15000
 	highestPort = 31999
@@ -38,6 +45,10 @@ func holdPort() (*heldPort, error) {
 		if err != nil {
 			return nil, fmt.Errorf("listening on loopback: %w", err)
 		}
+		if !claimPort(port) {
+			_ = l.Close()
+			continue
+		}
 		return &heldPort{port, l}, nil
 	}
 	return nil, fmt.Errorf("no free port found in %d tries between %d and %d", portTries, lowestPort, highestPort)
@@ -58,8 +69,8 @@ func portTaken(port int) bool {
 func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
 // FreePort is a loopback port that was free a moment ago, for a process whose
-// port must be known before it starts. It may be lost to another: the process
-// then fails to start.
+// port must be known before it starts. It may be lost to a program that does not
+// take its ports here: the process then fails to start.
 func FreePort() (int, error) {
 	h, err := holdPort()
 	if err != nil {
