@@ -57,7 +57,7 @@ var controls = []control{
 			`            continue when true or not exists (
                 select from dedup_gap g`,
 		}},
-		in: cold, test: "TestOrphan", says: `NEW`,
+		in: cold, test: "TestOrphan", says: `actual +: .*"SEEN", "SEEN", "SEEN", "SEEN"`,
 	},
 	{
 		name: "rows below the committed end treated as orphans",
@@ -66,7 +66,7 @@ var controls = []control{
 			`                  and (g.from_epoch, g.from_offset) <= (v_row.epoch, v_row."offset")
 `, ``,
 		}},
-		in: cold, test: "TestOrphan", says: `SEEN`,
+		in: cold, test: "TestOrphan", says: `actual +: .*"NEW", "SEEN", "NEW", "SEEN"`,
 	},
 	{
 		name: "every range between outputs taken for a gap",
@@ -164,7 +164,7 @@ var controls = []control{
 		name:    "the claim not checked",
 		file:    "migrations/sql/00009_recount.sql",
 		changes: []change{{`p.claim <> i.claim or p.timeline`, `p.timeline`}},
-		in:      integration, test: "TestZombieBehindItsPoll", says: `the copy after the window`,
+		in:      integration, test: "TestZombieBehindItsPoll", says: `the copy after the window|the answer to the registration that came late`,
 	},
 	{
 		name:    "D and seq not compared with the marker",
