@@ -85,7 +85,7 @@ func TestReadsProc(t *testing.T) {
 }
 
 func measured() *report {
-	o := &options{messages: 100_000, sessions: 4}
+	o := &options{messages: 100_000, sessions: 4, only: []string{"outage"}, rate: 500, away: time.Minute}
 	r := newReport(o, surroundings{Services: "services: kafka", Postgres: "port 1", Machine: "2 cores"})
 	for _, x := range []float64{1, 3, 2} {
 		r.Runs = append(r.Runs, run{
@@ -94,6 +94,10 @@ func measured() *report {
 			titleRegister(1): {PerSecond: 20_000 * x},
 			titleRegister(4): {PerSecond: 40_000 * x},
 			titleInsert:      {PerSecond: 30_000 * x},
+			titleOutage: {Peak: 100 * x, Outage: &outageFigures{
+				Normal: stretchFigures{PerSecond: 9_000 * x}, Killed: stretchFigures{Ratio: 0.5 * x, Pause: x},
+				First: 2 * x, CaughtUp: stretchFigures{Ratio: 0.3 * x},
+			}},
 		})
 	}
 	return r
@@ -112,6 +116,13 @@ func TestReport(t *testing.T) {
 		`filter over TLS / filter +.*median +0.75 +≥ 0.75 met`,
 		`register / insert, 1 connection .*median +0.67 +≥ 0.5 met`,
 		`run 3: MB RSS at 25/50/75/100 %: 100/110/120/125`,
+		`normal, msg/s +9000 +27000 +18000 +median +18000`,
+		`Redis killed / normal +0.50 +1.50 +1.00 +median +1.00 +≥ 0.8 met`,
+		`catching up / normal +0.30 +0.90 +0.60 +median +0.60 +≥ 0.8 MISSED`,
+		`longest pause, Redis killed, s +1.00 +3.00 +2.00 +median +2.00 +≤ 1 MISSED`,
+		`PostgreSQL back, first commit, s .*median +4.00 +≤ 5 met`,
+		`outage, MB RSS at most .*median +200 +≤ 300 met`,
+		`outage: 8 partitions with a backlog, 500 messages a second more all along; stretches of 8333 messages; PostgreSQL away for 1m0s`,
 		`9.5 % resends, 12 partitions, 8 scopes; 4 sessions`,
 		disturbed,
 	} {
@@ -138,9 +149,18 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	o, err := parse([]string{"-messages", "50000", "-repeat", "1", "-phases", "filter,copy"}, io.Discard)
 	require.NoError(t, err)
-	require.Equal(t, &options{messages: 50_000, repeat: 1, sessions: 4, only: []string{"filter", "copy"}, output: "text"}, o)
+	require.Equal(t, &options{messages: 50_000, repeat: 1, sessions: 4, rate: 2000, away: time.Minute, only: []string{"filter", "copy"}, output: "text"}, o)
 	for _, args := range [][]string{
-		{"-messages", "10"}, {"-repeat", "0"}, {"-sessions", "9"}, {"-o", "xml"}, {"-phases", "other"}, {"more"}, {"-unknown"},
+		{"-messages", "10"},
+		{"-repeat", "0"},
+		{"-sessions", "9"},
+		{"-o", "xml"},
+		{"-phases", "other"},
+		{"more"},
+		{"-unknown"},
+		{"-rate", "0"},
+		{"-away", "0"},
+		{"-away", "2h"},
 	} {
 		t.Run(fmt.Sprint(args), func(t *testing.T) {
 			t.Parallel()

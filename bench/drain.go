@@ -68,19 +68,32 @@ func (d *drain) watch(ctx context.Context, started func()) ([]sample, error) {
 // transactions, so an offset is a count. It is 0 while the group is not there; an
 // answer that does not come is asked for again.
 func (s *stage) committed(group string) func(context.Context) int64 {
-	return func(ctx context.Context) int64 {
-		offsets, err := s.admin.FetchOffsets(ctx, group)
-		if err != nil {
-			return 0
-		}
-		var sum int64
-		for _, o := range offsets[s.raw] {
-			if o.Err == nil {
-				sum += max(o.At, 0)
-			}
-		}
-		return sum
+	return func(ctx context.Context) int64 { return s.offsets(ctx, group, s.raw).sum() }
+}
+
+// counts are messages by partition.
+type counts [partitions]int64
+
+func (c counts) sum() (n int64) {
+	for _, of := range c {
+		n += of
 	}
+	return n
+}
+
+// offsets are those that a group has committed of a topic; zero where there is
+// none, or no answer.
+func (s *stage) offsets(ctx context.Context, group, topic string) (at counts) {
+	told, err := s.admin.FetchOffsets(ctx, group)
+	if err != nil {
+		return counts{}
+	}
+	for n, o := range told[topic] {
+		if o.Err == nil && n < partitions {
+			at[n] = max(o.At, 0)
+		}
+	}
+	return at
 }
 
 // drainWith runs a child until its group has taken all messages, and stops it.

@@ -15,6 +15,8 @@ type figures struct {
 	Peak      float64 `json:"rss_peak_mb,omitempty"`
 	// Resident is at 25, 50, 75 and 100 % of the messages, in MB.
 	Resident []float64 `json:"rss_mb,omitempty"`
+	// Outage is set by the phase of that name, whose PerSecond is the normal rate.
+	Outage *outageFigures `json:"outage,omitempty"`
 }
 
 const mb = 1 << 20
@@ -40,6 +42,9 @@ func figuresOf(samples []sample) figures {
 }
 
 func (f figures) details() string {
+	if f.Outage != nil {
+		return fmt.Sprintf("%s; %.0f MB RSS at most", f.Outage.text(), f.Peak)
+	}
 	if f.Peak == 0 {
 		return ""
 	}

@@ -55,22 +55,27 @@ func (s *stage) filter(ctx context.Context, n int) (figures, error) {
 	if err != nil {
 		return figures{}, err
 	}
-	return f, s.checkAccounts(ctx, set.db)
+	return f, s.checkAccounts(ctx, set.db, s.o.messages)
 }
 
 // prepare makes database and topics as an operator does.
 func (s *stage) prepare(ctx context.Context, n string, create createDatabase) (*setting, error) {
 	name := s.id + "-" + n
-	set, err := s.prepareFor(ctx, name, s.id, create)
+	set, err := s.prepareFor(ctx, name, s.id, partitions, create)
 	if err == nil {
-		set.outputs = []string{"clean." + name + "." + s.id, "duplicates." + name, "dead-letter." + name}
+		set.outputs = outputsOf(name, s.id)
 	}
 	return set, err
 }
 
+// outputsOf are the outputs of the raw topic with this last part.
+func outputsOf(name, last string) []string {
+	return []string{"clean." + name + "." + last, "duplicates." + name, "dead-letter." + name}
+}
+
 // prepareFor is prepare for the raw topics whose last part the pattern matches;
-// those that are named are made.
-func (s *stage) prepareFor(ctx context.Context, name, pattern string, create createDatabase, raw ...string) (*setting, error) {
+// those that are named are made. All that is made has so many partitions.
+func (s *stage) prepareFor(ctx context.Context, name, pattern string, count int, create createDatabase, raw ...string) (*setting, error) {
 	set := &setting{
 		group: "bench-filter-" + name, config: filepath.Join(s.dir, name+".yaml"), log: filepath.Join(s.dir, name+".log"),
 	}
@@ -85,7 +90,7 @@ func (s *stage) prepareFor(ctx context.Context, name, pattern string, create cre
 	var text bytes.Buffer
 	if err := t.Execute(&text, map[string]any{
 		"Brokers": strings.Join(s.services.KafkaBrokers, ","), "Group": set.group, "ID": pattern, "Name": name,
-		"Partitions": partitions, "Sessions": s.o.sessions, "Redis": s.services.RedisAddr, "Postgres": set.db.AppURL,
+		"Partitions": count, "Sessions": s.o.sessions, "Redis": s.services.RedisAddr, "Postgres": set.db.AppURL,
 	}); err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
 	}
@@ -131,7 +136,7 @@ func (s *stage) command(ctx context.Context, env []string, args ...string) error
 }
 
 // checkAccounts compares what was decided with what was sent.
-func (s *stage) checkAccounts(ctx context.Context, db *devservices.Database) error {
+func (s *stage) checkAccounts(ctx context.Context, db *devservices.Database, messages int64) error {
 	var fresh, seen, others int64
 	err := onDatabase(ctx, db.AdminURL, func(c *pgx.Conn) error {
 		return c.QueryRow(ctx, `select coalesce(sum(count) filter (where status = 'NEW'), 0)::bigint,
@@ -141,9 +146,9 @@ func (s *stage) checkAccounts(ctx context.Context, db *devservices.Database) err
 	if err != nil {
 		return fmt.Errorf("reading the accounts: %w", err)
 	}
-	again := resends(s.o.messages)
-	if fresh != s.o.messages-again || seen != again || others != 0 {
-		return fmt.Errorf("of %d messages with %d resends %d were decided NEW, %d SEEN, %d other", s.o.messages, again, fresh, seen, others)
+	again := resends(messages)
+	if fresh != messages-again || seen != again || others != 0 {
+		return fmt.Errorf("of %d messages with %d resends %d were decided NEW, %d SEEN, %d other", messages, again, fresh, seen, others)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (s *stage) prepareIdle(ctx context.Context) (*setting, error) {
 	for i := range raw {
 		raw[i] = fmt.Sprintf("raw-ingest.%s.%d", s.id, i)
 	}
-	set, err := s.prepareFor(ctx, s.id+"-idle", s.id+`\.\d`, s.create, raw...)
+	set, err := s.prepareFor(ctx, s.id+"-idle", s.id+`\.\d`, partitions, s.create, raw...)
 	if err != nil {
 		return nil, err
 	}

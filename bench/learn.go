@@ -44,7 +44,7 @@ func (s *stage) learn(ctx context.Context, n int) (figures, error) {
 	if err != nil {
 		return figures{}, err
 	}
-	return f, s.checkAccounts(ctx, set.db)
+	return f, s.checkAccounts(ctx, set.db, s.o.messages)
 }
 
 // decidedIn counts what the ledger has decided: raw is produced without

@@ -51,8 +51,10 @@ func bench(ctx context.Context, o *options) (err error) {
 	if o.idle > 0 {
 		return s.runIdle(ctx)
 	}
-	if err := s.fill(ctx); err != nil {
-		return err
+	if s.drains() {
+		if err := s.fill(ctx); err != nil {
+			return err
+		}
 	}
 	report := newReport(o, s.surroundings(ctx))
 	for i := range o.repeat {
@@ -102,5 +104,11 @@ func (s *stage) phases() []phase {
 	if s.o.sessions > 1 {
 		ps = append(ps, phase{"register", titleRegister(s.o.sessions), many})
 	}
-	return append(ps, phase{"insert", titleInsert, s.insert}, phase{"learn", titleLearn, s.learn})
+	return append(ps, phase{"insert", titleInsert, s.insert}, phase{"learn", titleLearn, s.learn},
+		phase{"outage", titleOutage, s.outage})
+}
+
+// drains reports whether a phase is chosen that takes the common raw topic.
+func (s *stage) drains() bool {
+	return s.chosen("filter") || s.chosen("tls") || s.chosen("copy") || s.chosen("learn")
 }

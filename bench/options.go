@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // What is measured, apart from the number of messages (issue: speed and memory).
@@ -21,15 +22,18 @@ type options struct {
 	repeat   int
 	sessions int
 	only     []string
-	output   string // text, json
-	idle     int    // topics in the cluster of an idle filter; 0: measure messages
-	profile  string // file of the CPU profile; its allocations go to FILE.allocs
+	output   string        // text, json
+	idle     int           // topics in the cluster of an idle filter; 0: measure messages
+	rate     int           // of messages that come during phase outage, a second
+	away     time.Duration // PostgreSQL, in phase outage
+	profile  string        // file of the CPU profile; its allocations go to FILE.allocs
 }
 
-func allPhases() []string { return append(usualPhases(), "tls", "learn") }
+func allPhases() []string { return append(usualPhases(), "tls", "learn", "outage") }
 
-// usualPhases leave out tls, which moves all phases to another broker, and learn,
-// which has to filter everything first.
+// usualPhases leave out tls, which moves all phases to another broker, learn,
+// which has to filter everything first, and outage, which stops services and
+// fills a topic of its own each time.
 func usualPhases() []string { return []string{"filter", "copy", "register", "insert"} }
 
 // parse reads the command line. What is wrong has been written to w.
@@ -43,6 +47,8 @@ func parse(args []string, w io.Writer) (*options, error) {
 	f.StringVar(&o.output, "o", "text", "`format` of the report: text or json")
 	f.IntVar(&o.idle, "idle", 0, "instead of all that: the memory of a filter without a message, among so many `topics`")
 	f.StringVar(&o.profile, "profile", "", "run the filter inside this process and write its CPU profile to `FILE`, its allocations to FILE.allocs")
+	f.IntVar(&o.rate, "rate", 2000, "phase outage: `messages` a second that come all along; fewer than are filtered")
+	f.DurationVar(&o.away, "away", time.Minute, "phase outage: for how `long` PostgreSQL is stopped")
 	phases := f.String("phases", strings.Join(usualPhases(), ","), "which `phases` to run, of "+strings.Join(allPhases(), ",")+"; ratios need both of theirs")
 	if err := f.Parse(args); err != nil {
 		return nil, err //nolint:wrapcheck // printed by the flag set
@@ -65,6 +71,10 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("-idle %d: at least %d, the filter's own", o.idle, idleOurs)
 	case o.repeat < 1:
 		return fmt.Errorf("-repeat %d: at least 1", o.repeat)
+	case o.rate < 1:
+		return fmt.Errorf("-rate %d: at least 1", o.rate)
+	case o.away < time.Second || o.away > time.Hour:
+		return fmt.Errorf("-away %s: 1s to 1h", o.away)
 	case o.sessions < 1 || o.sessions > scopes:
 		return fmt.Errorf("-sessions %d: 1 to %d, or some have no scope", o.sessions, scopes)
 	case o.output != "text" && o.output != "json":

@@ -52,7 +52,7 @@ func (s *stage) register(ctx context.Context, connections int) (figures, error) 
 		}
 		took += time.Since(began)
 	}
-	return timed(s.o.messages, took), s.checkAccounts(ctx, db)
+	return timed(s.o.messages, took), s.checkAccounts(ctx, db, s.o.messages)
 }
 
 func together(ctx context.Context, writers []*writer) error {

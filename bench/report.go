@@ -15,6 +15,7 @@ const (
 	titleCopy   = "copy"
 	titleInsert = "insert, 1 connection"
 	titleLearn  = "learn"
+	titleOutage = "outage"
 )
 
 func titleRegister(connections int) string {
@@ -33,6 +34,7 @@ type report struct {
 	Messages int64  `json:"messages"`
 	Resends  int64  `json:"resends"`
 	Sessions int    `json:"sessions"`
+	Outage   string `json:"outage,omitempty"` // what the phase of that name does
 	Runs     []run  `json:"runs"`
 	Rows     []line `json:"rows"`
 }
@@ -49,7 +51,12 @@ type line struct {
 }
 
 func newReport(o *options, s surroundings) *report {
-	return &report{surroundings: s, Messages: o.messages, Resends: resends(o.messages), Sessions: o.sessions}
+	r := &report{surroundings: s, Messages: o.messages, Resends: resends(o.messages), Sessions: o.sessions}
+	if slices.Contains(o.only, titleOutage) {
+		r.Outage = fmt.Sprintf("%d partitions with a backlog, %d messages a second more all along; stretches of %d messages; PostgreSQL away for %s; pauses ± %s",
+			scopes, o.rate, o.messages/backlogParts, o.away, outageEvery)
+	}
+	return r
 }
 
 // goal is what the median is held against.
@@ -152,6 +159,7 @@ func (r *report) tabulate() {
 	r.add("register / insert, 1 connection", 2, ratio(one, titleInsert), goal{limit: 0.5})
 	r.add("filter over TLS / filter", 2, ratio(titleTLS, titleFilter), goal{limit: 0.75})
 	r.add("filter / copy", 2, ratio(titleFilter, titleCopy))
+	r.addOutage()
 }
 
 func (r *report) print(w io.Writer, format string) error {
@@ -170,6 +178,9 @@ func (r *report) printText(w io.Writer) {
 	fmt.Fprintf(w, "%s\npostgres: %s\nmachine: %s; %s\n", r.Services, r.Postgres, r.Machine, disturbed)
 	fmt.Fprintf(w, "input: %d messages of %d B (EDIFACT), %.1f %% resends, %d partitions, %d scopes; %d sessions\n\n",
 		r.Messages, valueSize, 100*float64(r.Resends)/float64(r.Messages), partitions, scopes, r.Sessions)
+	if r.Outage != "" {
+		fmt.Fprintf(w, "outage: %s\n\n", r.Outage)
+	}
 	for _, l := range r.Rows {
 		fmt.Fprintf(w, "%-33s", l.Name)
 		for _, v := range l.Values {

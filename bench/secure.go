@@ -108,5 +108,5 @@ func (s *stage) overTLS(ctx context.Context, n int) (figures, error) {
 	if err != nil {
 		return figures{}, err
 	}
-	return f, s.checkAccounts(ctx, set.db)
+	return f, s.checkAccounts(ctx, set.db, s.o.messages)
 }

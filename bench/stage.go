@@ -22,7 +22,9 @@ type stage struct {
 	o        *options
 	services *devservices.Services
 	create   func(ctx context.Context, name string) (*devservices.Database, error)
-	postgres string // URL of the server's administrator
+	postgres string                // URL of the server's administrator
+	server   *devservices.Postgres // it, where it is ours; always in phase outage
+	redis    *devservices.Redis    // that phase outage takes away, else nil
 	client   *kgo.Client
 	admin    *kadm.Client
 	dir      string
@@ -57,6 +59,11 @@ func newStage(ctx context.Context, o *options) (s *stage, err error) {
 	if err := s.startPostgres(ctx); err != nil {
 		return s, err
 	}
+	if s.chosen("outage") {
+		if s.redis, err = s.services.StartRedis(ctx); err != nil {
+			return s, err //nolint:wrapcheck // a sentence already
+		}
+	}
 	if s.chosen("tls") {
 		if err := s.startSecure(ctx); err != nil {
 			return s, err
@@ -85,17 +92,17 @@ func (s *stage) build(ctx context.Context) error {
 }
 
 // startPostgres starts a server with memory for millions of rows, unless the
-// environment names one: that of the tests has little.
+// environment names one, and it need not be stopped: that of the tests has little.
 func (s *stage) startPostgres(ctx context.Context) error {
 	s.postgres, s.create = s.services.PostgresURL, s.services.CreateDatabase
-	if os.Getenv(devservices.EnvPostgres) != "" {
+	if os.Getenv(devservices.EnvPostgres) != "" && !s.chosen("outage") {
 		return nil
 	}
 	p, err := s.services.StartPostgres(ctx, postgresMemory()...)
 	if err != nil {
 		return err //nolint:wrapcheck // a sentence already
 	}
-	s.postgres, s.create = p.URL(), p.CreateDatabase
+	s.server, s.postgres, s.create = p, p.URL(), p.CreateDatabase
 	return nil
 }
 
