@@ -233,7 +233,7 @@ func TestDataAtRisk(t *testing.T) {
 		{"docs/runbook.md", []string{`"Please replay"`, "Exit codes"}},
 		{"docs/operations.md", []string{
 			"Start", "Stop", "Exit codes", "Several processes", "Health", "Doctor", "Rotating secrets",
-			"Synchronous standby", "What people decide", "Topics", "Months", "Metrics", "Logs",
+			"Synchronous standby", "What people decide", "Topics", "Months", "Metrics", "Logs", "Figures of outages",
 		}},
 	} {
 		text, err := os.ReadFile(filepath.Join(root, c.page))
