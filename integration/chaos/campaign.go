@@ -55,6 +55,7 @@ type campaign struct {
 type inflicted struct {
 	kind      string
 	recovered time.Duration // -1: the next came before
+	raw       time.Duration // likewise, until raw itself went on: no filter can be earlier
 	silent    time.Duration // the longest time without any output
 	alone     bool          // the one before was over
 }
@@ -139,7 +140,7 @@ func (c *campaign) run(ctx context.Context) error {
 
 // faults draws from a bag of all kinds, and fills it again when it is empty.
 func (c *campaign) faults(ctx context.Context) error {
-	if err := c.recover(ctx, c.tail.mark()); err != nil {
+	if _, err := c.recover(ctx, c.tail.mark()); err != nil {
 		return fmt.Errorf("before the first fault: %w", err)
 	}
 	c.say("all partitions are filtered; faults for %s", c.o.lasts)
@@ -231,8 +232,8 @@ func (c *campaign) inflict(ctx context.Context, n int, k kind, rng *rand.Rand) e
 	if err != nil {
 		return fmt.Errorf("fault %d, %s (%s): %w", n, k.name, c.noted, err)
 	}
-	f := inflicted{kind: k.name, recovered: -1, alone: !c.mixed}
-	if rng.IntN(4) > 0 || k.loses || k.waits {
+	f := inflicted{kind: k.name, recovered: -1, raw: -1, alone: !c.mixed}
+	if rng.IntN(4) > 0 || k.loses || k.waits || c.o.apart {
 		if c.watch == nil {
 			c.watchFrom(ctx, since)
 		}
@@ -240,7 +241,7 @@ func (c *campaign) inflict(ctx context.Context, n int, k kind, rng *rand.Rand) e
 		if w.err != nil {
 			return fmt.Errorf("after fault %d, %s (%s): %w", n, k.name, c.noted, w.err)
 		}
-		f.recovered = w.at.Sub(c.watch.since)
+		f.recovered, f.raw = w.at.Sub(c.watch.since), w.raw.Sub(c.watch.since)
 	}
 	f.silent = c.tail.silence()
 	c.mixed = f.recovered < 0
@@ -249,18 +250,22 @@ func (c *campaign) inflict(ctx context.Context, n int, k kind, rng *rand.Rand) e
 	c.mu.Unlock()
 	after := "the next follows at once"
 	if f.recovered >= 0 {
-		after = "goes on after " + f.recovered.Round(10*time.Millisecond).String()
+		after = fmt.Sprintf("goes on after %s, raw itself after %s", f.recovered.Round(10*time.Millisecond), f.raw.Round(10*time.Millisecond))
 	}
 	c.say("%3d %-12s %-44s took %5s, %s", n, k.name, c.noted, time.Since(began).Round(100*time.Millisecond), after)
 	return nil
 }
 
 // recover waits until every raw partition has the output of a record behind the
-// mark.
-func (c *campaign) recover(ctx context.Context, mark places) error {
+// mark, and says since when a reader could have read one there.
+func (c *campaign) recover(ctx context.Context, mark places) (raw time.Time, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, recoverWithin, fmt.Errorf("not every partition goes on within %s", recoverWithin))
 	defer cancel()
-	return c.tail.awaitPassed(ctx, mark)
+	if err := c.tail.awaitSent(ctx, mark); err != nil {
+		return raw, err
+	}
+	raw = time.Now()
+	return raw, c.tail.awaitPassed(ctx, mark)
 }
 
 // watch is a wait for all partitions to go on, beside the rest of a fault.
@@ -272,8 +277,8 @@ type watch struct {
 func (w *watch) over() bool { return len(w.done) > 0 }
 
 type watched struct {
-	at  time.Time
-	err error
+	at, raw time.Time
+	err     error
 }
 
 // watchFrom begins to wait now: what a fault still has to tidy up, a new standby
@@ -283,8 +288,8 @@ func (c *campaign) watchFrom(ctx context.Context, since time.Time) {
 	mark := c.tail.mark()
 	c.watch = w
 	go func() {
-		err := c.recover(ctx, mark)
-		w.done <- watched{time.Now(), err}
+		raw, err := c.recover(ctx, mark)
+		w.done <- watched{time.Now(), raw, err}
 	}()
 }
 

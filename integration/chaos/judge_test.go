@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -145,4 +146,27 @@ func TestAilments(t *testing.T) {
 		"FAIL  deep       and 2 more that were accepted twice\nFAIL  positions  raw/1: held\n                 repair: x\n2 failures, 0 warnings\n"
 	require.Len(t, ailments(said, false), 3)
 	require.Equal(t, []string{"FAIL  positions  raw/1: held"}, ailments(said, true))
+}
+
+// TestRecoveryTellsRawApart: what is waited for first is a record in raw behind the
+// mark, then its output; only the latter is the filters' own time.
+func TestRecoveryTellsRawApart(t *testing.T) {
+	t.Parallel()
+	at := laws.Place{Topic: "raw"}
+	recovery := func(ends, reached int64) (bool, error) {
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		c := &campaign{tail: &tail{ends: places{at: ends}, reached: places{at: reached}, waiting: map[chan struct{}]struct{}{}}}
+		raw, err := c.recover(over, places{at: 5})
+		return !raw.IsZero(), err
+	}
+	raw, err := recovery(5, 5)
+	require.ErrorContains(t, err, "raw/0 is at 5, wanted behind 5")
+	require.False(t, raw)
+	raw, err = recovery(6, 5)
+	require.ErrorContains(t, err, "raw/0 is at 5, wanted behind 5")
+	require.True(t, raw)
+	raw, err = recovery(6, 6)
+	require.NoError(t, err)
+	require.True(t, raw)
 }

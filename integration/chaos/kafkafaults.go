@@ -14,7 +14,8 @@ import (
 )
 
 func killBroker(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
-	b := c.s.kafka.Brokers[rng.IntN(brokers)]
+	n := rng.IntN(brokers)
+	b := c.s.kafka.Brokers[n]
 	down := between(rng, time.Second, 15*time.Second)
 	c.note("%s for %s", b.Addr(), down.Round(time.Second))
 	since := time.Now()
@@ -23,7 +24,40 @@ func killBroker(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, er
 	}
 	// What the others take over counts: two of three go on.
 	c.watchFrom(ctx, since)
-	return since, errors.Join(hold(ctx, down), b.Start(ctx), c.inSync(ctx))
+	looking, enough := context.WithCancel(ctx)
+	defer enough()
+	led := make(chan time.Duration, 1)
+	go func() {
+		if c.ledByOthers(looking, int32(n+1)) == nil {
+			led <- time.Since(since)
+		}
+	}()
+	err := errors.Join(hold(ctx, down), b.Start(ctx), c.inSync(ctx))
+	select {
+	case after := <-led:
+		c.note("%s, led by others after %s", c.noted, after.Round(100*time.Millisecond))
+	default: // it was back before
+	}
+	return since, err
+}
+
+// ledByOthers waits until every partition has a leader that is not this broker: all
+// that a client can do before is to ask again.
+func (c *campaign) ledByOthers(ctx context.Context, id int32) error {
+	return until(ctx, func() (bool, error) {
+		topics, err := c.s.admin.ListTopicsWithInternal(kadm.WithAuthorizedOps(ctx)) // past the client's cache
+		if err != nil || len(topics) == 0 {
+			return false, nil //nolint:nilerr // asked again
+		}
+		for _, t := range topics {
+			for _, p := range t.Partitions {
+				if p.Err != nil || p.Leader < 0 || p.Leader == id {
+					return false, nil //nolint:nilerr // it has no leader, and is asked again
+				}
+			}
+		}
+		return true, nil
+	})
 }
 
 func termBroker(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {

@@ -52,6 +52,7 @@ type options struct {
 	only    []string      // kinds of faults; none: all
 	program string        // "": built from ./cmd/dedup
 	logs    string        // folder for the filters' logs; "": a temporary one
+	apart   bool          // the next fault waits until the one before is over
 	async   bool          // no commit waits for the standby: a broken set-up, for the negative control
 }
 
@@ -69,6 +70,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.cluster, "redis-cluster", false, "a Redis Cluster instead of primary, replica and Sentinel")
 	f.StringVar(&o.slots, "slots", "", "fixed or auto: how filters get their slots; default fixed where the seed can be divided by 4")
 	f.StringVar(&only, "only", "", "kinds of faults, with commas; default all: "+strings.Join(kindNames(), ","))
+	f.BoolVar(&o.apart, "apart", false, "each fault waits until the one before is over, to measure recovery; default: now and then the next comes before")
 	f.StringVar(&o.program, "program", "", "the filter's program; default: built from ./cmd/dedup")
 	f.StringVar(&o.logs, "logs", "", "a folder to keep the filters' logs in")
 	f.BoolVar(&o.async, "no-sync-standby", false, "commits do not wait for the standby (negative control)")

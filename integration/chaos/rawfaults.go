@@ -204,7 +204,7 @@ func grow(ctx context.Context, c *campaign, rng *rand.Rand) (time.Time, error) {
 		c.note("%s has %d already", name, to-1)
 		return time.Now(), nil
 	}
-	if err := c.recover(ctx, c.tail.mark()); err != nil {
+	if _, err := c.recover(ctx, c.tail.mark()); err != nil {
 		return time.Now(), err
 	}
 	c.note("%s to %d", name, to)

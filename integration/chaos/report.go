@@ -11,7 +11,7 @@ import (
 // report prints the table of a campaign; v is nil where nothing could be judged.
 func (c *campaign) report(v *verdict) {
 	c.mu.Lock()
-	byKind, silent := map[string][]time.Duration{}, map[string][]time.Duration{}
+	byKind, raw, silent := map[string][]time.Duration{}, map[string][]time.Duration{}, map[string][]time.Duration{}
 	count := map[string]int{}
 	for _, f := range c.done {
 		count[f.kind]++
@@ -19,7 +19,7 @@ func (c *campaign) report(v *verdict) {
 			silent[f.kind] = append(silent[f.kind], f.silent)
 		}
 		if f.recovered >= 0 && f.alone {
-			byKind[f.kind] = append(byKind[f.kind], f.recovered)
+			byKind[f.kind], raw[f.kind] = append(byKind[f.kind], f.recovered), append(raw[f.kind], f.raw)
 		}
 	}
 	c.mu.Unlock()
@@ -29,16 +29,17 @@ func (c *campaign) report(v *verdict) {
 	}
 	fmt.Fprintf(c.out, "\nseed %d, %s of faults, %d raw records a second, Redis %s, slots %s\n\n", c.o.seed, c.o.lasts, c.o.rate, c.redisName(), slots)
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\tcount\talone\tall partitions go on after, median\tmax\tno output for, median\tmax\twhat")
+	fmt.Fprintln(w, "fault\tcount\talone\tall partitions go on after, median\tmax\traw itself after\tmax\tno output for, median\tmax\twhat")
 	total := 0
 	for _, name := range slices.Sorted(maps.Keys(count)) {
 		k, _ := kindNamed(name)
 		total += count[name]
 		mid, most := middle(byKind[name])
+		rawMid, rawMost := middle(raw[name])
 		quiet, longest := middle(silent[name])
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", name, count[name], len(byKind[name]), mid, most, quiet, longest, k.what)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, count[name], len(byKind[name]), mid, most, rawMid, rawMost, quiet, longest, k.what)
 	}
-	fmt.Fprintf(w, "all\t%d\t\t\t\t\t\t\n", total)
+	fmt.Fprintf(w, "all\t%d\t\t\t\t\t\t\t\t\n", total)
 	_ = w.Flush()
 	rss, files, lived, compared := c.meter.most()
 	c.crew.mu.Lock()

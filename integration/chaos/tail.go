@@ -193,10 +193,20 @@ func (t *tail) await(ctx context.Context, is func() (waitsFor string)) error {
 // awaitPassed returns when in every raw partition a record behind the mark has an
 // output.
 func (t *tail) awaitPassed(ctx context.Context, mark places) error {
+	return t.awaitBehind(ctx, mark, t.reached)
+}
+
+// awaitSent returns when in every raw partition a record behind the mark could be
+// read: a leader has it, and no open transaction hides it.
+func (t *tail) awaitSent(ctx context.Context, mark places) error {
+	return t.awaitBehind(ctx, mark, t.ends)
+}
+
+func (t *tail) awaitBehind(ctx context.Context, mark, is places) error {
 	return t.await(ctx, func() (behind string) {
 		for at, end := range mark {
-			if t.reached[at] <= end {
-				behind = fmt.Sprintf("%s/%d is at %d, wanted behind %d", at.Topic, at.Partition, t.reached[at], end)
+			if is[at] <= end {
+				behind = fmt.Sprintf("%s/%d is at %d, wanted behind %d", at.Topic, at.Partition, is[at], end)
 			}
 		}
 		return behind
