@@ -27,12 +27,40 @@ const (
 	redisDial = time.Second
 )
 
+// When a broker is lost every request to it fails until the others have elected
+// leaders and coordinators, after broker.session.timeout.ms and then some. The
+// defaults of the client (a look at the metadata every 5 s, a wait that doubles to
+// 5 s) let it find out seconds later, one thing after the other:
+//
+//	the metadata is read right before the election, and names the dead leader
+//	5 s later it names the new one; the outputs are produced
+//	the offsets go to the coordinator that was; asked again after 1, 2, 4, 5 s
+//
+// Kafka's own clients ask again after 100 ms, doubling to 1 s (KIP-580).
+const (
+	retryLeast  = 100 * time.Millisecond
+	retryMost   = time.Second
+	metadataAge = time.Second // at least, until it is read again
+	// tries of a request: more than fit into the client's 30 s, which bound it.
+	tries = 100
+)
+
+// retryAfter is the wait before a request is sent for the nth time more, with
+// jitter.
+func retryAfter(n int) time.Duration {
+	wait := min(retryLeast<<min(max(n-1, 0), 8), retryMost)
+	return wait - rand.N(wait/5) //nolint:gosec // jitter
+}
+
 // KafkaOptions are what every Kafka client of the program needs: where the
 // brokers are, TLS and the login. Files are read for each connection.
 func KafkaOptions(k config.Kafka) []kgo.Opt {
 	d := &net.Dialer{Timeout: kafkaDial}
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(k.Brokers...),
+		kgo.MetadataMinAge(metadataAge),
+		kgo.RetryBackoffFn(retryAfter),
+		kgo.RequestRetries(tries),
 		kgo.Dialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := k.TLS.Dial(ctx, d, network, addr)
 			if err != nil {

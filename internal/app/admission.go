@@ -33,8 +33,9 @@ type admission struct {
 }
 
 type refusal struct {
-	why string
-	at  time.Time
+	sentence string // told when it changes; why has ports, which differ each time
+	why      string
+	at       time.Time
 }
 
 func newAdmission(explain func(error) error, log *slog.Logger) *admission {
@@ -59,10 +60,10 @@ func (a *admission) OnBrokerConnect(broker kgo.BrokerMetadata, _ time.Duration, 
 		return
 	}
 	why := r.Error()
-	if old, ok := a.refused[at]; !ok || old.why != why {
+	if a.refused[at].sentence != r.Sentence {
 		a.log.Warn("a connection to Kafka was refused; it is tried again", "broker", at, "error", why)
 	}
-	a.refused[at] = refusal{why: why, at: a.now()}
+	a.refused[at] = refusal{sentence: r.Sentence, why: why, at: a.now()}
 }
 
 // why is the refusal that holds now, or "".

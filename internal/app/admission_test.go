@@ -1,8 +1,11 @@
 package app
 
 import (
+	"bytes"
 	"log/slog"
 	"net"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,4 +36,24 @@ func TestAdmission(t *testing.T) {
 	require.Regexp(t, `^two:9093: Kafka refuses`, a.why())
 	now = now.Add(admissionKept + 1)
 	require.Empty(t, a.why())
+}
+
+// TestAdmissionIsToldOnce: a proxy takes connections for a broker that is away and
+// closes them; each try fails from another port, and that is nothing new.
+func TestAdmissionIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	a := newAdmission(func(err error) error { return ExplainKafka(config.Kafka{}, err) }, slog.New(slog.NewTextHandler(&log, nil)))
+	tell := func(err error) { a.OnBrokerConnect(kgo.BrokerMetadata{Host: "one", Port: 9092}, 0, nil, err) }
+	told := func() int { return strings.Count(log.String(), "a connection to Kafka was refused") }
+	for port := range 5 {
+		tell(&net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: port + 1}, Err: syscall.ECONNRESET})
+	}
+	require.Equal(t, 1, told())
+	require.Contains(t, a.why(), "read tcp :5: ", "the last word")
+	tell(kerr.SaslAuthenticationFailed)
+	require.Equal(t, 2, told(), "another reason is told")
+	tell(nil)
+	tell(kerr.SaslAuthenticationFailed)
+	require.Equal(t, 3, told(), "and the same again, after a connection")
 }
