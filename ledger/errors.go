@@ -20,6 +20,9 @@ var (
 	// ErrDenied says that a right on the tables was taken away while we run, and
 	// names it. Nothing was written. It may be given back: it is waited for.
 	ErrDenied = errors.New("ledger: a right is missing")
+	// ErrOver says that the windows of all facts had ended before they could be
+	// told, so that Redis was not asked.
+	ErrOver = errors.New("ledger: the windows of all facts are over")
 	// ErrSchema says that the schema or a function is missing or of another
 	// version, or that a right is missing at the start: time alone does not mend
 	// it.

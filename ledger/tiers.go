@@ -22,6 +22,8 @@ type WitnessCounter interface {
 
 // Rememberer is the tier that remembers: Redis.
 type Rememberer interface {
+	// Remember tells of facts and returns what contradicts them. ErrOver says that
+	// there was nothing left to tell.
 	Remember(ctx context.Context, now Clock, facts []Fact) ([]Witness, error)
 }
 
@@ -53,6 +55,7 @@ type TiersConfig struct {
 // TiersStats are counts since the start of the process.
 type TiersStats struct {
 	Remembered int64          // facts handed to Redis without an error
+	Over       int64          // facts of calls whose windows had all ended before: nothing was sent
 	Failed     int64          // facts of calls that ended with an error
 	Dropped    int64          // facts pushed out of the queue, or left at the end
 	Witnesses  map[Gate]int64 // by the gate of the row written now
@@ -212,13 +215,19 @@ func (t *Tiers) dropRest() int64 {
 func (t *Tiers) remember(ctx context.Context, b remembered) {
 	start := time.Now()
 	witnesses, err := t.cfg.Hot.Remember(ctx, b.now, b.facts)
-	t.cfg.Observe(TierHot, time.Since(start), err)
+	over := errors.Is(err, ErrOver)
+	if !over {
+		t.cfg.Observe(TierHot, time.Since(start), err)
+	}
 
 	t.mu.Lock()
-	if err == nil {
-		t.stats.Remembered += int64(len(b.facts))
-	} else {
-		t.stats.Failed += int64(len(b.facts))
+	switch n := int64(len(b.facts)); {
+	case over:
+		t.stats.Over += n
+	case err == nil:
+		t.stats.Remembered += n
+	default:
+		t.stats.Failed += n
 	}
 	for i := range witnesses {
 		t.stats.Witnesses[witnesses[i].Fact.Origin.Gate]++

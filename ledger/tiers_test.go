@@ -97,6 +97,20 @@ func TestTiersCloseDrains(t *testing.T) {
 	require.Equal(t, int64(1), tiers.Stats().Dropped)
 }
 
+// TestTiersTellWhatIsOver: facts whose windows ended on the way are no failure, and
+// are not remembered.
+func TestTiersTellWhatIsOver(t *testing.T) {
+	t.Parallel()
+	s := &tierStub{err: ledger.ErrOver}
+	var seen []string
+	tiers := ledger.NewTiers(ledger.TiersConfig{Cold: s, Hot: s, Observe: func(tier string, _ time.Duration, _ error) { seen = append(seen, tier) }})
+	tiers.Confirm(batch(1), ledger.Clock{})
+	require.NoError(t, tiers.Close(t.Context()))
+	stats := tiers.Stats()
+	require.Equal(t, []int64{1, 0, 0}, []int64{stats.Over, stats.Remembered, stats.Failed})
+	require.Empty(t, seen, "no call was made")
+}
+
 // Redis hangs: Confirm returns at once and the oldest batches go.
 func TestTiersDropTheOldest(t *testing.T) {
 	t.Parallel()

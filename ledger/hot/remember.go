@@ -1,6 +1,7 @@
 package hot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,12 +36,13 @@ type write struct {
 // they would arrive are left out.
 //
 // The error says that some facts were not taken and wraps the first reason; the
-// others were. It is no statement about any message.
+// others were. It is no statement about any message. It is ledger.ErrOver where all
+// were left out, and nothing was sent.
 func (h *Hot) Remember(ctx context.Context, now ledger.Clock, facts []ledger.Fact) ([]ledger.Witness, error) {
 	elapsed := now.Elapsed(h.now())
 	writes, bad := h.writes(now, elapsed, facts)
 	if len(writes) == 0 {
-		return nil, bad
+		return nil, cmp.Or(bad, ledger.ErrOver)
 	}
 	probe, ok := h.circuit.allow()
 	if !ok {

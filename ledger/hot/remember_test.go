@@ -201,6 +201,19 @@ func TestAFactOutOfRangeHarmsNoNeighbour(t *testing.T) {
 	require.False(t, h.CircuitOpen())
 }
 
+// TestNothingLeftToTell: where the windows of all facts have ended Redis is not
+// asked, and nobody takes them for remembered.
+func TestNothingLeftToTell(t *testing.T) {
+	t.Parallel()
+	h := open(t, "127.0.0.1:1", nil)
+	now := clock()
+	over := fact(now, "over", 1)
+	over.FirstSeenAt, over.ExpiresAt = now.Postgres.Add(-2*time.Hour), now.Postgres.Add(-time.Hour)
+	_, err := h.Remember(t.Context(), now, []ledger.Fact{over})
+	require.ErrorIs(t, err, ledger.ErrOver)
+	require.False(t, h.CircuitOpen())
+}
+
 func TestAWholeBatch(t *testing.T) {
 	t.Parallel()
 	// A stand-in runs 2000 scripts slowly, under the race detector for seconds.

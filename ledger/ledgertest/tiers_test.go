@@ -215,6 +215,8 @@ func TestTwoTiersRedisDown(t *testing.T) {
 		return l
 	})
 	require.NoError(t, l.Close(t.Context()))
+	// Remembered and over are two: on a slow machine the windows of a whole batch
+	// end before it is told of.
 	require.Zero(t, l.Stats().Remembered)
 	require.Positive(t, l.Stats().Failed)
 }
