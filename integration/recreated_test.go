@@ -49,17 +49,26 @@ func TestRawTopicMadeAgain(t *testing.T) {
 			accepted = append(accepted, s)
 		}
 	}
-	var want []string
-	for p := range b.partitions {
-		for i := range 5 {
-			want = append(want, uuid.NewSHA1(id, fmt.Appendf(nil, "%d/0/%d", p, 2*i)).String())
-		}
-	}
-	require.ElementsMatch(t, want, accepted, "ids of what is NEW in the new topic")
+	require.ElementsMatch(t, b.firstIDs(t, id), accepted, "ids of what is NEW in the new topic %s", id)
 	require.Equal(t, map[string]int{"NEW": 30, "SEEN": 10*2 + 5*2 + 2*2*2, "DRIFT": 2 * 3, "INVALID": 2 * 3}, b.tallies(t))
 	f.term(t)
 	require.EqualValues(t, len(books), b.sumOf(t, `select sum(w_offset)::bigint from dedup_position where topic_id = $1`, id))
 	require.EqualValues(t, len(old), b.sumOf(t, `select sum(w_offset)::bigint from dedup_position where topic_id <> $1`, id))
+}
+
+// firstIDs are the dedup-ids of the first five copies in each partition, that of
+// every second record. Its leader epoch is the record's own: a busy broker that the
+// controller takes for lost for a moment leads with the next one.
+func (b *bundle) firstIDs(t *testing.T, topic uuid.UUID) (ids []string) {
+	t.Helper()
+	records, err := laws.ReadCommitted(t.Context(), b.brokers, b.admin, b.raw...)
+	require.NoError(t, err)
+	for _, r := range records {
+		if r.Offset < 10 && r.Offset%2 == 0 {
+			ids = append(ids, uuid.NewSHA1(topic, fmt.Appendf(nil, "%d/%d/%d", r.Partition, r.LeaderEpoch, r.Offset)).String())
+		}
+	}
+	return ids
 }
 
 func (b *bundle) deleteTopic(t *testing.T, name string) {
