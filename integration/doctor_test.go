@@ -29,6 +29,16 @@ func (b *bundle) letCompare(t *testing.T) {
 	b.allow(t, devservices.UserFilter, acl.Doctor([]acl.Name{acl.Prefix("raw-ingest." + b.id + ".")})...)
 }
 
+// awaitStable waits until the group has so many members and every one its share: a
+// session that joins later than another starts a rebalance of its own.
+func (b *bundle) awaitStable(t *testing.T, members int) {
+	t.Helper()
+	until(t, "the group is stable", func(ctx context.Context) (bool, error) {
+		d, err := b.admin.DescribeGroups(ctx, b.group)
+		return d[b.group].State == "Stable" && len(d[b.group].Members) == members, err
+	})
+}
+
 // requireFindings: each text is in a line that begins with its level and area,
 // and no other line fails.
 func requireFindings(t *testing.T, said string, want ...string) {
@@ -61,6 +71,7 @@ func TestDoctorOnAHealthySetUp(t *testing.T) {
 	})
 	b.produce(t, b.everywhere("a", 10)...)
 	b.awaitOutputs(t)
+	b.awaitStable(t, 2)
 	said := b.doctor(t, 0)
 	requireFindings(t, said, "ok kafka 1 broker", "transactions work (tried: begin, produce, abort on "+b.clean[0]+")",
 		"ok topics "+b.raw[0]+" 2, "+b.clean[0]+" 2, "+b.duplicates+" 2", "ok acl all rights of the filter are there", "ok redis takes facts",
@@ -157,6 +168,7 @@ func TestDoctorTellsPositions(t *testing.T) {
 	requireFindings(t, b.doctor(t, 1, "--drained"), held[0])
 	f = b.launch(t, 0)
 	f.awaitHeld(t, first, "outputs_gone")
+	b.awaitStable(t, 2)
 	requireFindings(t, b.doctor(t, 1), append(held[:3:3], "went on behind its last committed output", "ok group "+b.group+" is stable")...)
 	f.term(t)
 }

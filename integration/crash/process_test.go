@@ -89,11 +89,15 @@ func (l *lane) start(slot int) *process {
 	return p
 }
 
-// OnNewClient keeps the clients, to close them.
+// OnNewClient keeps the clients, to close them. Another goroutine may have killed
+// the process while this one was making its client: nobody looks through them again.
 func (p *process) OnNewClient(cl *kgo.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clients = append(p.clients, cl)
+	if p.dead.Load() {
+		go cl.CloseAllowingRebalance()
+	}
 }
 
 // kill ends the process.
