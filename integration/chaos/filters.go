@@ -95,15 +95,11 @@ func lastLine(log string) string {
 }
 
 // running are the ways in use.
-func (c *crew) running() (all []int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for way, f := range c.filters {
-		if f != nil {
-			all = append(all, way)
-		}
+func (c *crew) running() (ways []int) {
+	for _, f := range c.all() {
+		ways = append(ways, f.way)
 	}
-	return all
+	return ways
 }
 
 // all are the filters that run.
