@@ -2,7 +2,6 @@ package processor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -77,17 +76,14 @@ func (s *session) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if ready = s.closed(ready, offsets, open); len(ready) == 0 {
+		return nil
+	}
+	if ready, err = s.claim(ctx, ready, offsets); err != nil {
+		return err
+	}
 	for _, p := range ready {
-		g, stable := offsets[p]
-		if !stable || anyOf(open, s.outputPlaces(p)) {
-			// A transaction of before holds the offset or an output open; its
-			// fencing or its timeout ends it. Not always: Kafka has lost the end of
-			// some (internal/hanging).
-			s.awaitStable(p)
-			continue
-		}
-		p.stable()
-		if err := s.place(ctx, p, g, b, ends.of(p)); err != nil {
+		if err := s.place(ctx, p, offsets[p], b, ends.of(p)); err != nil {
 			s.seekStarted(ready)
 			return err
 		}
@@ -95,6 +91,21 @@ func (s *session) settle(ctx context.Context) error {
 	}
 	s.seekStarted(ready)
 	return nil
+}
+
+// closed are those partitions that no transaction of before holds open: neither
+// their offset nor an output. Its fencing or its timeout ends it. Not always: Kafka
+// has lost the end of some (internal/hanging).
+func (s *session) closed(ready []*part, offsets map[*part]groupOffset, open map[place]bool) (closed []*part) {
+	for _, p := range ready {
+		if _, stable := offsets[p]; !stable || anyOf(open, s.outputPlaces(p)) {
+			s.awaitStable(p)
+			continue
+		}
+		p.stable()
+		closed = append(closed, p)
+	}
+	return closed
 }
 
 func (s *session) awaitStable(p *part) {
@@ -120,26 +131,14 @@ func (s *session) waiting() []*part {
 	return ps
 }
 
-// place applies the rule to one partition.
+// place applies the rule to one partition that was claimed.
 func (s *session) place(ctx context.Context, p *part, g groupOffset, b bounds, outs ledger.Outputs) error {
-	key := ledger.PositionKey{Partition: p.id, Topic: p.topic, Group: s.cfg.Group}
-	claim := ledger.NewClaim()
-	row, found, err := s.cfg.Ledger.Positions.Claim(ctx, key, claim)
-	var other *ledger.OtherGroupError
-	switch {
-	case errors.As(err, &other):
-		s.hold(p, heldGroup, fmt.Sprintf("filtered by group %q, not %q", other.Owner, s.cfg.Group))
-		return nil
-	case err != nil:
-		return fmt.Errorf("claiming %s/%d: %w", p.topic, p.partition, err)
-	}
-	p.claim = claim
-	s.at("partition claimed")
-	if !found {
-		return s.open(ctx, p, key, g, b, outs)
+	row := p.row
+	if row == nil {
+		return s.open(ctx, p, s.positionKey(p), g, b, outs)
 	}
 	p.seq, p.d, p.wrote = row.Seq, row.D, row.W
-	st := decideStart(g, &row)
+	st := decideStart(g, row)
 	switch st.kind {
 	case startLearn:
 		s.m.behind(p.place, st.at.Offset-row.W.Offset)
@@ -147,11 +146,11 @@ func (s *session) place(ctx context.Context, p *part, g groupOffset, b bounds, o
 	case startVerify:
 		l := lesson{from: row.W, verify: true, outs: row.Outputs}
 		if g.found || row.Seq > 0 && row.D == row.W {
-			s.foreign(p, g, &row)
+			s.foreign(p, g, row)
 		} else {
 			// Missing, and perhaps never there: the first transaction may not
 			// have been committed yet. If its outputs are there, it was.
-			l.report = func() { s.foreign(p, g, &row) }
+			l.report = func() { s.foreign(p, g, row) }
 		}
 		s.learn(p, l)
 	default:

@@ -23,6 +23,7 @@ type memLedger struct {
 	lessons   int
 	gaps      []ledger.Gap
 	fail      func(*ledger.Chunk) error // before a registration, or nil
+	claiming  func()                    // before a claim, or nil
 }
 
 type memPosition struct {
@@ -118,6 +119,9 @@ func (m *memLedger) Reject(_ context.Context, _ ledger.Claim, r *ledger.Registra
 }
 
 func (m *memLedger) Claim(_ context.Context, k ledger.PositionKey, c ledger.Claim) (ledger.PositionRow, bool, error) {
+	if m.claiming != nil {
+		m.claiming()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.positions[k.Partition]

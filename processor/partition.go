@@ -49,10 +49,11 @@ type part struct {
 	lacks acl.Rights
 
 	claim ledger.Claim
-	seq   int64           // of the row, as last written or read
-	d     ledger.Position // likewise
-	next  ledger.Position // where consuming goes on
-	w     ledger.Position // committed, as this session knows
+	row   *ledger.PositionRow // as claimed; nil: there was none
+	seq   int64               // of the row, as last written or read
+	d     ledger.Position     // likewise
+	next  ledger.Position     // where consuming goes on
+	w     ledger.Position     // committed, as this session knows
 	// passed is behind the last control record read. Without it the position of
 	// a partition at rest would stay before the marker of a producer's last
 	// transaction, and once retention has taken that, the log would seem to

@@ -21,10 +21,11 @@ import (
 // session's goroutine. This file alone calls kgo.
 type client struct {
 	faultPoints
-	gts     *kgo.GroupTransactSession
-	adm     *kadm.Client
-	deliver time.Duration // within which the outputs of a batch are produced, or not at all
-	offsets int           // partitions of the groups' offsets; 0: not asked yet, -1: not to be seen
+	gts      *kgo.GroupTransactSession
+	adm      *kadm.Client
+	instance *string       // of a static member; nil: it is none
+	deliver  time.Duration // within which the outputs of a batch are produced, or not at all
+	offsets  int           // partitions of the groups' offsets; 0: not asked yet, -1: not to be seen
 
 	mu     sync.Mutex
 	events []event            // in the order they came
@@ -120,6 +121,7 @@ func (p *Processor) clientOptions(i int, maxBatch int32, c *client) []kgo.Opt {
 	// a rebuilt session can register its own.
 	opts = append(opts, kgo.WithHooks(kprom.NewMetrics("kafka", kprom.Registerer(p.cfg.Registry), kprom.WithClientLabel())))
 	if p.cfg.Static {
+		c.instance = &id
 		opts = append(opts, kgo.InstanceID(id))
 	}
 	return append(opts, p.cfg.ClientOptions...)

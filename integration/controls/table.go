@@ -36,7 +36,7 @@ var controls = []control{
 		name: "a partition started behind a transaction of ours that hangs",
 		file: "processor/assign.go",
 		changes: []change{{
-			`if !stable || anyOf(open, s.outputPlaces(p)) {`, `if !stable || len(open) < 0 {`,
+			`!stable || anyOf(open, s.outputPlaces(p)) {`, `!stable || len(open) < 0 {`,
 		}},
 		in: unit, test: "TestNothingIsBegunBehindAHangingTransaction", says: `while it runs|at the start`,
 	},
@@ -159,6 +159,23 @@ var controls = []control{
 		file:    "processor/loop.go",
 		changes: []change{{`		s.resync("a transaction did not report its commit")`, ``}},
 		in:      integration, test: "TestCommitAnsweredWithAnError", says: `law 1: .* has 2 outputs`,
+	},
+	{
+		name: "the group is asked for the membership before the claim alone",
+		file: "processor/claim.go",
+		changes: []change{{
+			`	if ours, err := s.member(ctx, claimed); !ours {
+		return nil, err
+	}
+	return s.unchanged(`, `	return s.unchanged(`,
+		}},
+		in: unit, test: "TestAStaleSessionRegistersNothing", says: `registrations of the record`,
+	},
+	{
+		name:    "the group's offset is read before the claim alone",
+		file:    "processor/claim.go",
+		changes: []change{{`if g, stable := now[p]; !stable || g != before[p] {`, `if g, stable := now[p]; !stable && g != before[p] {`}},
+		in:      unit, test: "TestTheGroupsOffsetIsReadBehindTheClaim", says: `although the offset is about to change`,
 	},
 	{
 		name:    "the claim not checked",
