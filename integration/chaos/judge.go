@@ -56,6 +56,7 @@ func (c *campaign) judge(ctx context.Context) error {
 		return err
 	}
 	c.report(v)
+	c.evidence(ctx, o, v.faults)
 	return v.err()
 }
 

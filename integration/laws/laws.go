@@ -18,6 +18,17 @@ const shownErrors = 20
 // clockSlack between the tests' clock and PostgreSQL's, on one machine.
 const clockSlack = 2 * time.Second
 
+// Fault is a broken law and a raw record that it concerns.
+type Fault struct {
+	Of  Place
+	Err error
+}
+
+func (f *Fault) Error() string { return f.Err.Error() }
+
+// Unwrap gives what is wrong.
+func (f *Fault) Unwrap() error { return f.Err }
+
 // Judge holds the observation against the laws of ARCHITECTURE §2 and the wire
 // contract, and says all that is wrong. It does no I/O.
 func (o *Observation) Judge() error {
@@ -46,9 +57,9 @@ func LawOne(o *Observation) (faults []error) {
 	for p := range o.Sent {
 		switch n := len(found[p]); {
 		case o.Gone[p] && n > 0:
-			faults = append(faults, fmt.Errorf("law 1: %s lies in a gap and has %d outputs: %s", p, n, strings.Join(found[p], ", ")))
+			faults = append(faults, &Fault{Of: p, Err: fmt.Errorf("law 1: %s lies in a gap and has %d outputs: %s", p, n, strings.Join(found[p], ", "))})
 		case !o.Gone[p] && n != 1:
-			faults = append(faults, fmt.Errorf("law 1: %s has %d outputs: %s", p, n, strings.Join(found[p], ", ")))
+			faults = append(faults, &Fault{Of: p, Err: fmt.Errorf("law 1: %s has %d outputs: %s", p, n, strings.Join(found[p], ", "))})
 		}
 	}
 	return faults
@@ -97,7 +108,7 @@ func LawTwo(o *Observation) (faults []error) {
 				faults = append(faults, fmt.Errorf("law 2: %s was first seen at %s, but sent after %s", out, first, s.At))
 			}
 			if i > 0 && first.Before(before) {
-				faults = append(faults, fmt.Errorf("law 2: %s and %s are both in clean for %s %s within one window", outs[i-1], out, k.scope, k.key))
+				faults = append(faults, &Fault{Of: out.Origin, Err: fmt.Errorf("law 2: %s and %s are both in clean for %s %s within one window", outs[i-1], out, k.scope, k.key)})
 			}
 			before = first.Add(s.Window())
 		}
@@ -131,7 +142,7 @@ func NothingLost(o *Observation) (faults []error) {
 		}
 	}
 	for k, p := range missing {
-		faults = append(faults, fmt.Errorf("law 3: no copy of %s %s is in clean, e.g. %s", k.scope, k.key, p))
+		faults = append(faults, &Fault{Of: p, Err: fmt.Errorf("law 3: no copy of %s %s is in clean, e.g. %s", k.scope, k.key, p)})
 	}
 	return faults
 }
@@ -145,7 +156,7 @@ func Verdicts(o *Observation) (faults []error) {
 			continue
 		}
 		if err := verdictOf(o, out, s); err != nil {
-			faults = append(faults, fmt.Errorf("verdict on %s in %s: %w", out.Origin, out, err))
+			faults = append(faults, &Fault{Of: out.Origin, Err: fmt.Errorf("verdict on %s in %s: %w", out.Origin, out, err)})
 		}
 	}
 	return faults
@@ -191,7 +202,7 @@ func Repeats(o *Observation) (faults []error) {
 			continue
 		}
 		if err := repeatOf(o, out, s, byOrigin); err != nil {
-			faults = append(faults, fmt.Errorf("repeat %s of %s: %w", out, out.Origin, err))
+			faults = append(faults, &Fault{Of: out.Origin, Err: fmt.Errorf("repeat %s of %s: %w", out, out.Origin, err)})
 		}
 	}
 	return faults
