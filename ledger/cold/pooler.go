@@ -12,7 +12,7 @@ import (
 // maker to maker), but it can be provoked: it gives an idle process to whoever
 // begins a transaction next.
 const (
-	probeRounds = 4
+	probeRounds = 16
 	probeBeside = 2 // transactions held open at once beside our connection
 )
 
