@@ -68,7 +68,9 @@ func tellRecords(out io.Writer, o *laws.Observation, k storyKey) {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b *laws.Sent) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Place.String(), b.Place.String())) })
+	slices.SortFunc(all, func(a, b *laws.Sent) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Place.String(), b.Place.String()))
+	})
 	for _, s := range all {
 		fmt.Fprintf(out, "  %s raw %s epoch %d gone %v", s.At.UTC().Format("15:04:05.000"), s.Place, o.Epochs[s.Place], o.Gone[s.Place])
 		for _, one := range outputs[s.Place] {
