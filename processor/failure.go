@@ -14,9 +14,26 @@ import (
 // keeping those that run from going on.
 func (s *session) postpone(err error) {
 	s.noteFailure("applying the position rule", err)
+	s.answered = s.proc.bell.next()
 	wait := s.nextWait()
 	for _, p := range s.waiting() {
 		p.again = time.Now().Add(wait)
+	}
+}
+
+// wake lets what was postponed be tried at once if the ledger has answered another
+// session meanwhile.
+func (s *session) wake() {
+	select {
+	case <-s.answered:
+	default:
+		return
+	}
+	s.answered = nil
+	for _, p := range s.parts {
+		if p.phase == pending {
+			p.again = time.Time{}
+		}
 	}
 }
 
@@ -53,6 +70,7 @@ func (s *session) noteFailure(doing string, err error) {
 func (s *session) ledgerAnswered() {
 	if after := s.state.ledgerAnswered(); after > 0 {
 		s.log.Info("the ledger answers again", "after", after.Round(time.Millisecond).String())
+		s.proc.bell.ring()
 	}
 }
 
@@ -61,6 +79,7 @@ func (s *session) backOff(ctx context.Context) {
 	s.at("wait begins")
 	select {
 	case <-ctx.Done():
+	case <-s.proc.bell.next():
 	case <-time.After(s.nextWait()):
 	}
 }

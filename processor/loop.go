@@ -48,9 +48,10 @@ type session struct {
 
 	rejected map[ledger.Origin]rejection // records an output refused, until they are committed
 	narrow   narrowing
-	failures int       // consecutive, for the back-off
-	denied   bool      // PostgreSQL: a right was missing when it was last needed
-	raised   time.Time // when the outputs' ends were last read
+	failures int             // consecutive, for the back-off
+	answered <-chan struct{} // closed when the ledger has answered any session; nil: nothing is postponed
+	denied   bool            // PostgreSQL: a right was missing when it was last needed
+	raised   time.Time       // when the outputs' ends were last read
 }
 
 // run is one life of a session: until stop, or an error that wants the session
@@ -80,6 +81,7 @@ func (s *session) turn(stop, work context.Context) error {
 	if err := s.takeEvents(work); err != nil {
 		return err
 	}
+	s.wake()
 	if err := s.settle(work); err != nil {
 		s.postpone(err)
 		if err := fatalOnly(err); err != nil {

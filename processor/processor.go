@@ -37,6 +37,7 @@ type Processor struct {
 	names   *names
 
 	learners chan struct{} // a place per learner that reads
+	bell     bell          // rings when the ledger answers again
 
 	mu     sync.Mutex
 	warned map[string]bool // by raw topic and its counts: as many as operators make

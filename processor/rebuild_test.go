@@ -33,7 +33,7 @@ func TestEndlessRebuildsEndTheProcess(t *testing.T) {
 // The wait between two rebuilds does not keep a stop waiting.
 func TestAStopInterruptsTheBackOff(t *testing.T) {
 	t.Parallel()
-	s := &session{failures: 20, cfg: &Config{}}
+	s := &session{proc: &Processor{}, failures: 20, cfg: &Config{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.backOff(ctx)

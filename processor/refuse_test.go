@@ -15,7 +15,7 @@ import (
 // without an error. The batch comes again at once the first time only.
 func TestAbortsWithoutAnErrorSlowDown(t *testing.T) {
 	t.Parallel()
-	s := &session{state: &sessionState{}}
+	s := &session{proc: &Processor{}, state: &sessionState{}}
 	s.waitAfterAbort(t.Context(), nil)
 	for n := 1; n <= 2; n++ {
 		require.Equal(t, n, s.failures)
