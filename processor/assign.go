@@ -79,9 +79,7 @@ func (s *session) settle(ctx context.Context) error {
 	if ready = s.closed(ready, offsets, open); len(ready) == 0 {
 		return nil
 	}
-	if ready, err = s.claim(ctx, ready, offsets); err != nil {
-		return err
-	}
+	ready, failed := s.claim(ctx, ready, offsets)
 	for _, p := range ready {
 		if err := s.place(ctx, p, offsets[p], b, ends.of(p)); err != nil {
 			s.seekStarted(ready)
@@ -90,7 +88,7 @@ func (s *session) settle(ctx context.Context) error {
 		s.ledgerAnswered()
 	}
 	s.seekStarted(ready)
-	return nil
+	return failed
 }
 
 // closed are those partitions that no transaction of before holds open: neither

@@ -26,27 +26,34 @@ import (
 // between its claim and its first chunk a session asks the group whether it is a
 // member still, and then the offset again. What another had under way by then is
 // refused by the group (KIP-447), is open and waited for, or is in the offset.
+//
+// An error leaves the rest waiting; those that were claimed before it go on.
 func (s *session) claim(ctx context.Context, ready []*part, offsets map[*part]groupOffset) ([]*part, error) {
 	if ours, err := s.member(ctx, ready); !ours {
 		return nil, err
 	}
-	var claimed []*part
+	claimed, failed := s.claimAll(ctx, ready)
+	if len(claimed) == 0 {
+		return nil, failed
+	}
+	if ours, err := s.member(ctx, claimed); !ours {
+		return nil, errors.Join(err, failed)
+	}
+	same, err := s.unchanged(ctx, claimed, offsets)
+	return same, errors.Join(err, failed)
+}
+
+func (s *session) claimAll(ctx context.Context, ready []*part) (claimed []*part, err error) {
 	for _, p := range ready {
 		done, err := s.claimOne(ctx, p)
 		if err != nil {
-			return nil, err
+			return claimed, err
 		}
 		if done {
 			claimed = append(claimed, p)
 		}
 	}
-	if len(claimed) == 0 {
-		return nil, nil
-	}
-	if ours, err := s.member(ctx, claimed); !ours {
-		return nil, err
-	}
-	return s.unchanged(ctx, claimed, offsets)
+	return claimed, nil
 }
 
 func (s *session) positionKey(p *part) ledger.PositionKey {

@@ -165,9 +165,9 @@ var controls = []control{
 		file: "processor/claim.go",
 		changes: []change{{
 			`	if ours, err := s.member(ctx, claimed); !ours {
-		return nil, err
+		return nil, errors.Join(err, failed)
 	}
-	return s.unchanged(`, `	return s.unchanged(`,
+`, ``,
 		}},
 		in: unit, test: "TestAStaleSessionRegistersNothing", says: `registrations of the record`,
 	},
