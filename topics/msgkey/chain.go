@@ -38,13 +38,13 @@ type extractor struct {
 	absent Code   // its answer to any other format
 	// read gives a key or a code, and whether it found its format: only then
 	// its code may become the reason of the whole chain.
-	read func(*Message, payload) (Found, Code, bool)
+	read func(*Message, payload, *settings) (Found, Code, bool)
 }
 
-// table lists the extractors. A function and no variable, because auto itself
-// looks here.
-func table() [4]extractor {
-	return [...]extractor{
+// table lists the extractors: in the order of the documentation, and of one
+// format in the order in which auto asks them.
+func table() []extractor {
+	return []extractor{
 		{name: Header, read: fromHeader},
 		{name: Auto, read: fromSniffed},
 		{name: EDIFACT, format: FormatEDIFACT, utf16: EDIFACTEncoding, absent: EDIFACTNoUNB, read: fromEDIFACT},
@@ -93,11 +93,22 @@ func (e *UnknownError) Error() string {
 
 // Chain is a list of extractors, tried in order. It is immutable and safe for
 // concurrent use; the zero Chain finds no key.
-type Chain struct{ steps []extractor }
+type Chain struct {
+	steps []extractor
+	with  *settings
+}
+
+// NewChain makes a chain of extractors by their names, with the default
+// options. The error is an *UnknownError.
+func NewChain(names ...string) (Chain, error) { return Options{}.NewChain(names...) }
 
 // NewChain makes a chain of extractors by their names. The error is an
-// *UnknownError.
-func NewChain(names ...string) (Chain, error) {
+// *UnknownError or an *OptionError.
+func (o Options) NewChain(names ...string) (Chain, error) {
+	with, err := o.compile()
+	if err != nil {
+		return Chain{}, err
+	}
 	steps := make([]extractor, 0, len(names))
 	for _, name := range names {
 		x, ok := lookUp(name)
@@ -106,7 +117,7 @@ func NewChain(names ...string) (Chain, error) {
 		}
 		steps = append(steps, x)
 	}
-	return Chain{steps: steps}, nil
+	return Chain{steps: steps, with: with}, nil
 }
 
 // Extract gives the first key. When all extractors fail it gives the code of
@@ -121,7 +132,7 @@ func (c Chain) Extract(m *Message) (Found, Code) {
 		if !cleaned && x.name != Header {
 			p, cleaned = clean(m.Value), true
 		}
-		f, code, found := x.extract(m, p)
+		f, code, found := x.extract(m, p, c.with)
 		if code == "" {
 			return f, ""
 		}
@@ -145,13 +156,13 @@ func (c Chain) Attempts(m *Message) []Attempt {
 	p := clean(m.Value)
 	attempts := make([]Attempt, 0, len(c.steps))
 	for i := range c.steps {
-		f, code, _ := c.steps[i].extract(m, p)
+		f, code, _ := c.steps[i].extract(m, p, c.with)
 		attempts = append(attempts, Attempt{Extractor: c.steps[i].name, Found: f, Code: code})
 	}
 	return attempts
 }
 
-func (x *extractor) extract(m *Message, p payload) (Found, Code, bool) {
+func (x *extractor) extract(m *Message, p payload, with *settings) (Found, Code, bool) {
 	switch {
 	case x.format == Unknown:
 	case p.format == Empty:
@@ -161,16 +172,17 @@ func (x *extractor) extract(m *Message, p payload) (Found, Code, bool) {
 	case p.utf16:
 		return Found{}, x.utf16, true
 	}
-	f, code, found := x.read(m, p)
+	f, code, found := x.read(m, p, with)
 	if code == "" && f.Extractor == "" {
 		f.Extractor = x.name
 	}
 	return f, code, found
 }
 
-// fromSniffed is the extractor "auto": those of the sniffed format, in the
-// table's order, until one gives a key or has found its format.
-func fromSniffed(m *Message, p payload) (Found, Code, bool) {
+// fromSniffed is the extractor "auto": a chain of those of the sniffed format,
+// in the table's order. The first key wins; else it gives the code of the first
+// that found its format.
+func fromSniffed(m *Message, p payload, with *settings) (Found, Code, bool) {
 	switch p.format {
 	case Empty:
 		return Found{}, EmptyPayload, true
@@ -182,14 +194,19 @@ func fromSniffed(m *Message, p payload) (Found, Code, bool) {
 		return Found{}, KeyNotFound, false
 	case FormatEDIFACT, FormatX12, FormatXML, FormatJSON, FormatMIME:
 	}
-	t := table()
-	for i := range t {
-		if t[i].format != p.format {
+	reason, anyFound := KeyNotFound, false
+	for i := range with.sniffed {
+		x := &with.sniffed[i]
+		if x.format != p.format {
 			continue
 		}
-		if f, code, found := t[i].extract(m, p); code == "" || found {
-			return f, code, found
+		f, code, found := x.extract(m, p, with)
+		if code == "" {
+			return f, "", true
+		}
+		if found && !anyFound {
+			reason, anyFound = code, true
 		}
 	}
-	return Found{}, KeyNotFound, false
+	return Found{}, reason, anyFound
 }

@@ -4,7 +4,7 @@ package msgkey
 // edifact:{S002}/{S003}/{0020}, and /T for a test. ISO 9735 (UNB, note): "The
 // combination of the values carried in data elements S002, S003 and 0020 shall
 // be used to identify uniquely the interchange".
-func fromEDIFACT(_ *Message, p payload) (Found, Code, bool) {
+func fromEDIFACT(_ *Message, p payload, _ *settings) (Found, Code, bool) {
 	f, code := edifact(p.data)
 	return f, code, true
 }

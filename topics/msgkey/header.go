@@ -34,7 +34,7 @@ func explicit(value []byte) (string, Code) {
 }
 
 // fromHeader is the extractor "header".
-func fromHeader(m *Message, _ payload) (Found, Code, bool) {
+func fromHeader(m *Message, _ payload, _ *settings) (Found, Code, bool) {
 	value, ok := m.header(HeaderName)
 	if !ok {
 		return Found{}, HeaderMissingKey, false

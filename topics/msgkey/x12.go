@@ -6,7 +6,7 @@ import "bytes"
 // or /I when the usage indicator ISA15 is not P. X12.5 §5.1.2: qualifiers, ids
 // and the control number "shall by themselves be unique within a reasonably
 // extended time frame".
-func fromX12(_ *Message, p payload) (Found, Code, bool) {
+func fromX12(_ *Message, p payload, _ *settings) (Found, Code, bool) {
 	f, code := x12(p.data)
 	return f, code, true
 }
