@@ -55,6 +55,24 @@ const (
 	X12Encoding             Code = "x12.encoding" // UTF-16
 )
 
+// Codes of every XML format.
+const (
+	XMLNotWellFormed Code = "xml.not_well_formed" // not XML 1.0 with namespaces, or cut short
+	XMLDTDForbidden  Code = "xml.dtd_forbidden"   // a DOCTYPE, in cXML one with an internal subset
+	XMLTooDeep       Code = "xml.too_deep"        // beyond a limit of the reader
+	XMLEncoding      Code = "xml.encoding"        // UTF-16, or a declared encoding that is not read
+)
+
+// Codes of the SOAP part of an AS4 message (ebMS 3.0).
+const (
+	AS4NotSOAP              Code = "as4.not_soap"
+	AS4NoMessaging          Code = "as4.no_messaging"    // SOAP without the ebMS header
+	AS4NoUserMessage        Code = "as4.no_user_message" // signals alone: a receipt, an error, a pull
+	AS4MultipleUserMessages Code = "as4.multiple_user_messages"
+	AS4MissingMessageID     Code = "as4.missing_message_id"
+	AS4MissingFrom          Code = "as4.missing_from"
+)
+
 // Codes lists every code that this package can give, in the order of the
 // documentation.
 func Codes() []Code {
@@ -68,5 +86,8 @@ func Codes() []Code {
 		X12NoISA, X12ISATruncated, X12ISALayout, X12BadSeparators, X12MissingSender,
 		X12MissingReceiver, X12BadControlNumber, X12NoIEA, X12IEAMismatch,
 		X12MultipleInterchanges, X12Encoding,
+		XMLNotWellFormed, XMLDTDForbidden, XMLTooDeep, XMLEncoding,
+		AS4NotSOAP, AS4NoMessaging, AS4NoUserMessage, AS4MultipleUserMessages,
+		AS4MissingMessageID, AS4MissingFrom,
 	}
 }

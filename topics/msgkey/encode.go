@@ -23,7 +23,10 @@ type Field []string
 // only if they are equal but for empty parts at a field's end. A key longer
 // than MaxKey takes the hashed form
 // scheme ":" first 110 characters "~" hex(SHA-256(full key)).
-func Encode(scheme string, fields ...Field) string {
+func Encode(scheme string, fields ...Field) string { return limit(encode(scheme, fields...)) }
+
+// encode gives the key before the 200-character rule.
+func encode(scheme string, fields ...Field) string {
 	var stack [256]byte
 	b := append(stack[:0], scheme...)
 	for i, f := range fields {
@@ -37,7 +40,7 @@ func Encode(scheme string, fields ...Field) string {
 		}
 		b = endField(b, start)
 	}
-	return limit(string(b))
+	return string(b)
 }
 
 func fieldSeparator(i int) byte {

@@ -11,6 +11,9 @@ type Found struct {
 	dated  bool
 }
 
+// newKey makes the Found of a key's fields.
+func newKey(scheme string, fields ...Field) Found { return newFound(encode(scheme, fields...)) }
+
 func newFound(full string) Found { return Found{Key: limit(full), full: full} }
 
 // newInterchange makes the Found of an interchange from its encoded parts:

@@ -28,7 +28,7 @@ const (
 type payload struct {
 	data   []byte // without byte order mark and leading blanks; of UTF-16 as received
 	format Format
-	utf16  bool // has a UTF-16 byte order mark: its format is known, its key is not read
+	utf16  bool // is UTF-16: its format is known, its key is not read
 }
 
 // Sniff tells the format of a value. EDIFACT covers its interactive form (UIB).
@@ -41,7 +41,9 @@ func clean(value []byte) payload {
 	}
 	data := bytes.TrimPrefix(value, []byte(utf8ByteOrderMark))
 	data = bytes.TrimLeft(data, leadingBlanks)
-	return payload{data: data, format: sniff(data)}
+	// UTF-16 without a mark, in either order, as its leading NUL is gone.
+	wide := bytes.HasPrefix(data, []byte("<\x00"))
+	return payload{data: data, format: sniff(data), utf16: wide}
 }
 
 func sniff(data []byte) Format {
