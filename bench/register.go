@@ -89,7 +89,7 @@ func registration(f *flow, n, offset int64, keyer rules.Keyer) ledger.Registrati
 		r.Reason = topics.CodeScopeMalformed
 		return r
 	}
-	key, code := keyer.Key(scope, v, func(string) ([]byte, bool) { return nil, false })
+	key, code := keyer.Key(scope, v, func(string, int) ([]byte, bool) { return nil, false })
 	if code != "" {
 		r.Reason = code
 		return r

@@ -54,7 +54,7 @@ type Memory interface {
 // Keyer finds a record's key by the flow's rule.
 type Keyer interface {
 	// Key returns the key in its ledger scope, or a closed code.
-	Key(s topics.Scope, value []byte, header func(name string) ([]byte, bool)) (ledger.Key, string)
+	Key(s topics.Scope, value []byte, header func(name string, back int) ([]byte, bool)) (ledger.Key, string)
 	// LedgerScope is the key space of a key that is known already.
 	LedgerScope(s topics.Scope, key string) string
 }

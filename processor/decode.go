@@ -46,8 +46,8 @@ func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o le
 	case forged:
 		r.Reason = topics.CodeTenantMismatch
 	default:
-		key, code := s.cfg.Keyer.Key(scope.Scope, rec.Value, func(name string) ([]byte, bool) {
-			return s.cfg.Input.Header(rec.Headers, name)
+		key, code := s.cfg.Keyer.Key(scope.Scope, rec.Value, func(name string, back int) ([]byte, bool) {
+			return s.cfg.Input.Nth(rec.Headers, name, back)
 		})
 		if code != "" {
 			r.Reason = code

@@ -47,8 +47,8 @@ type bundle struct {
 // no rules.
 type headerKey struct{}
 
-func (headerKey) Key(s topics.Scope, _ []byte, header func(string) ([]byte, bool)) (ledger.Key, string) {
-	v, ok := header(topics.HeaderKey)
+func (headerKey) Key(s topics.Scope, _ []byte, header func(string, int) ([]byte, bool)) (ledger.Key, string) {
+	v, ok := header(topics.HeaderKey, 0)
 	if !ok {
 		return ledger.Key{}, "key.not_found"
 	}

@@ -64,10 +64,19 @@ func Ours(name string) bool {
 // the last counts, as Java's lastHeader has it. A header with a nil value is
 // there, with a nil value.
 func Last(headers []kgo.RecordHeader, name string) (value []byte, ok bool) {
+	return Nth(headers, name, 0)
+}
+
+// Nth is the value of a header of that name, counted from the last, which is 0.
+func Nth(headers []kgo.RecordHeader, name string, back int) (value []byte, ok bool) {
 	for _, h := range slices.Backward(headers) {
-		if len(h.Key) == len(name) && strings.EqualFold(h.Key, name) {
+		if len(h.Key) != len(name) || !strings.EqualFold(h.Key, name) {
+			continue
+		}
+		if back == 0 {
 			return h.Value, true
 		}
+		back--
 	}
 	return nil, false
 }

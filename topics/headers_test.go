@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/topics"
 )
@@ -25,4 +26,22 @@ func TestTimesAreWrittenAsTheLayoutSays(t *testing.T) {
 	for _, at := range times {
 		require.Equal(t, "x"+at.UTC().Format(topics.TimeLayout), string(topics.AppendTime([]byte("x"), at)))
 	}
+}
+
+// TestNthCountsFromTheLast: of repeats the last is 0, names match in any case.
+func TestNthCountsFromTheLast(t *testing.T) {
+	t.Parallel()
+	headers := []kgo.RecordHeader{header("Message-ID", "first"), header("message-id", "second"), {Key: "MESSAGE-ID"}, header("message-i", "no")}
+	in, err := topics.NewInput(nil, map[string]string{"dedup-key": "message-id"})
+	require.NoError(t, err)
+	for back, want := range []string{"", "second", "first"} {
+		value, ok := topics.Nth(headers, "Message-Id", back)
+		require.True(t, ok)
+		require.Equal(t, want, string(value))
+		value, ok = in.Nth(headers, topics.HeaderKey, back)
+		require.True(t, ok, "under the sender's name")
+		require.Equal(t, want, string(value))
+	}
+	_, ok := topics.Nth(headers, "message-id", 3)
+	require.False(t, ok)
 }

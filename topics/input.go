@@ -97,7 +97,12 @@ func (in Input) name(ours string) string {
 // Header is the last value of a header that the filter knows by this name,
 // under the name that senders give it; otherwise as Last.
 func (in Input) Header(headers []kgo.RecordHeader, name string) (value []byte, ok bool) {
-	return Last(headers, in.name(name))
+	return in.Nth(headers, name, 0)
+}
+
+// Nth is the value of such a header, counted from the last, which is 0.
+func (in Input) Nth(headers []kgo.RecordHeader, name string, back int) (value []byte, ok bool) {
+	return Nth(headers, in.name(name), back)
 }
 
 // Scope is the text in which the record tells its scope: of the places that

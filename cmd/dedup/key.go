@@ -109,20 +109,24 @@ func chainOf(format string) (msgkey.Chain, error) {
 	return chain, nil
 }
 
-// lookUp answers as a record's headers do: the last of a name counts, in any
-// case.
-func lookUp(headers []string) (func(string) ([]byte, bool), error) {
+// lookUp answers as a record's headers do: counted from the last of a name, in
+// any case.
+func lookUp(headers []string) (func(string, int) ([]byte, bool), error) {
 	for _, h := range headers {
 		if name, _, ok := strings.Cut(h, "="); !ok || name == "" {
 			return nil, fmt.Errorf("--header %q: write NAME=VALUE", h)
 		}
 	}
-	return func(wanted string) ([]byte, bool) {
+	return func(wanted string, back int) ([]byte, bool) {
 		for _, h := range slices.Backward(headers) {
 			name, value, _ := strings.Cut(h, "=")
-			if strings.EqualFold(name, wanted) {
+			if !strings.EqualFold(name, wanted) {
+				continue
+			}
+			if back == 0 {
 				return []byte(value), true
 			}
+			back--
 		}
 		return nil, false
 	}, nil

@@ -48,8 +48,8 @@ type keyer struct{}
 const shortKey = "short"
 
 // Key is the header's value in the scope.
-func (keyer) Key(s topics.Scope, _ []byte, header func(string) ([]byte, bool)) (ledger.Key, string) {
-	v, ok := header(topics.HeaderKey)
+func (keyer) Key(s topics.Scope, _ []byte, header func(string, int) ([]byte, bool)) (ledger.Key, string) {
+	v, ok := header(topics.HeaderKey, 0)
 	if !ok {
 		return ledger.Key{}, noKey
 	}

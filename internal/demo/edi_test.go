@@ -16,7 +16,7 @@ func extract(t *testing.T, value []byte) (key, code string) {
 	chain, err := msgkey.NewChain(msgkey.Auto)
 	require.NoError(t, err)
 	found, c := chain.Extract(&msgkey.Message{
-		Value: value, Header: func(string) ([]byte, bool) { return nil, false },
+		Value: value, Header: func(string, int) ([]byte, bool) { return nil, false },
 	})
 	return found.Key, string(c)
 }

@@ -16,8 +16,9 @@ type Keyer struct{ set *Set }
 func NewKeyer(s *Set) Keyer { return Keyer{set: s} }
 
 // Key runs the flow's chain and returns the key in its ledger scope with its
-// window, or a closed code. header gives the last value of a header by name.
-func (k Keyer) Key(s topics.Scope, value []byte, header func(name string) ([]byte, bool)) (ledger.Key, string) {
+// window, or a closed code. header gives the value of a header by name, counted
+// from the last (msgkey.Message).
+func (k Keyer) Key(s topics.Scope, value []byte, header func(name string, back int) ([]byte, bool)) (ledger.Key, string) {
 	var text [longestScope]byte
 	scope := append(append(append(text[:0], s.Tenant...), ':'), s.Flow...)
 	flow, known := k.set.flowOf(scope)

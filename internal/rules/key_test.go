@@ -28,10 +28,10 @@ func TestKeyer(t *testing.T) {
 	}, false)
 	require.NoError(t, err)
 	keyer := rules.NewKeyer(set)
-	header := func(name string) ([]byte, bool) { return []byte("7"), name == "dedup-key" }
+	header := func(name string, _ int) ([]byte, bool) { return []byte("7"), name == "dedup-key" }
 	for _, c := range []struct {
 		tenant, flow string
-		header       func(string) ([]byte, bool)
+		header       func(string, int) ([]byte, bool)
 		key          ledger.Key
 		code         string
 	}{
@@ -56,7 +56,7 @@ func BenchmarkKey(b *testing.B) {
 	set, err := rules.New(nil, true)
 	require.NoError(b, err)
 	keyer, scope, value := rules.NewKeyer(set), topics.Scope{Tenant: "acme", Flow: "edifact"}, []byte(interchange)
-	none := func(string) ([]byte, bool) { return nil, false }
+	none := func(string, int) ([]byte, bool) { return nil, false }
 	b.ReportAllocs()
 	for b.Loop() {
 		keyer.Key(scope, value, none)

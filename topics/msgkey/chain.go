@@ -16,18 +16,21 @@ const (
 // Message is what extractors read of a record.
 type Message struct {
 	Value []byte // nil is Kafka's null
-	// Header gives the value of the last header of a name (topics.Last); nil
+	// Header gives the value of a header of a name: with back 0 of the last
+	// (topics.Last), with 1 of the one before it, and so on (topics.Nth). nil
 	// means that there are no headers. Names are asked for in lower case and
 	// match in any case: gateways write them in their own. A header with a
 	// null value is there, and blank.
-	Header func(name string) (value []byte, found bool)
+	Header func(name string, back int) (value []byte, found bool)
 }
 
-func (m *Message) header(name string) ([]byte, bool) {
+func (m *Message) header(name string) ([]byte, bool) { return m.headerBack(name, 0) }
+
+func (m *Message) headerBack(name string, back int) ([]byte, bool) {
 	if m.Header == nil {
 		return nil, false
 	}
-	return m.Header(name)
+	return m.Header(name, back)
 }
 
 // extractor is one entry of the table.

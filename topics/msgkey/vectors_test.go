@@ -2,9 +2,13 @@ package msgkey_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,16 +52,46 @@ func (v vector) value(t testing.TB) []byte {
 
 func (v vector) message(t testing.TB) *msgkey.Message {
 	t.Helper()
-	var headers map[string]string
-	require.NoError(t, json.Unmarshal(v.Headers, &headers))
-	return message(v.value(t), headers)
+	return &msgkey.Message{Value: v.value(t), Header: lookUp(v.headers(t))}
+}
+
+// headers gives names and values in their order, repeats included.
+func (v vector) headers(t testing.TB) [][2]string {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(v.Headers))
+	var all [][2]string
+	for next := func() string { tok, err := d.Token(); require.NoError(t, err); return fmt.Sprint(tok) }; ; {
+		if name := next(); name == "}" {
+			return all
+		} else if name != "{" {
+			all = append(all, [2]string{name, next()})
+		}
+	}
+}
+
+// lookUp answers as a record's headers do: counted from the last of a name, in
+// any case.
+func lookUp(headers [][2]string) func(string, int) ([]byte, bool) {
+	return func(name string, back int) ([]byte, bool) {
+		for _, h := range slices.Backward(headers) {
+			if !strings.EqualFold(h[0], name) {
+				continue
+			}
+			if back == 0 {
+				return []byte(h[1]), true
+			}
+			back--
+		}
+		return nil, false
+	}
 }
 
 func message(value []byte, headers map[string]string) *msgkey.Message {
-	return &msgkey.Message{Value: value, Header: func(name string) ([]byte, bool) {
-		h, ok := headers[name]
-		return []byte(h), ok
-	}}
+	list := make([][2]string, 0, len(headers))
+	for name, h := range headers {
+		list = append(list, [2]string{name, h})
+	}
+	return &msgkey.Message{Value: value, Header: lookUp(list)}
 }
 
 // attempt runs one extractor and gives its own code.
