@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dedupledger/topics/msgkey"
 )
 
 // Where a raw record may tell its scope.
@@ -24,8 +26,11 @@ type Input struct {
 	names     map[string]string // the filter's name, in lower case -> the sender's
 }
 
-// inputHeaders are the headers that the filter reads of a raw record.
-func inputHeaders() []string { return []string{HeaderKey, HeaderScope, HeaderSourceService} }
+// ownHeaders are the filter's own headers of a raw record.
+func ownHeaders() []string { return []string{HeaderKey, HeaderScope, HeaderSourceService} }
+
+// inputHeaders are all that it reads of one, those of transports included.
+func inputHeaders() []string { return append(ownHeaders(), msgkey.HeaderNames()...) }
 
 // NewInput takes topics.scope_from and topics.header_names. The error joins a
 // NameError for each fault: a rename that has no effect, or that lets one header
@@ -59,8 +64,7 @@ func checkScopeFrom(from []string) (errs []error) {
 func (in Input) refuse(name, to string) string {
 	switch {
 	case !slices.Contains(inputHeaders(), name):
-		return "no header that the filter reads; left of the colon write " + strings.Join(inputHeaders(), ", ") +
-			"; those of AS2, AS4 and others come with their extractors in a later release"
+		return "no header that the filter reads; left of the colon write " + strings.Join(inputHeaders(), ", ")
 	case strings.TrimSpace(to) == "" || strings.TrimSpace(to) != to:
 		return "right of the colon write the sender's header, without blanks around it"
 	case Ours(to):
@@ -72,11 +76,12 @@ func (in Input) refuse(name, to string) string {
 	}
 }
 
-// checkOneToOne: a header of the sender's that counts as two of ours says one
-// thing at least that was not meant.
+// checkOneToOne: a header of the sender's that counts as two of our own says one
+// thing at least that was not meant. One of a transport may be two things: a
+// Message-ID as the explicit key, one header for account and client.
 func (in Input) checkOneToOne() (errs []error) {
 	read := map[string]string{}
-	for _, name := range inputHeaders() {
+	for _, name := range ownHeaders() {
 		to := strings.ToLower(in.name(name))
 		if other, taken := read[to]; taken {
 			errs = append(errs, &NameError{"topics.header_names", name + ": " + in.name(name), "is read as " + other + " already; one header cannot be two"})

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/topics"
+	"dedupledger/topics/msgkey"
 )
 
 func header(name, value string) kgo.RecordHeader {
@@ -62,6 +63,13 @@ func TestInputHeaderNames(t *testing.T) {
 	require.Equal(t, "gw-1", in.SourceService(rec.Headers))
 	_, ok = in.Header([]kgo.RecordHeader{header("dedup-key", "x")}, topics.HeaderKey)
 	require.False(t, ok, "the renamed header alone is read")
+	in, err = topics.NewInput(nil, map[string]string{"message-id": "X-Id", "AS2-From": "X-Partner", "x-client-id": "X-Partner", "dedup-key": "x-id"})
+	require.NoError(t, err, "of a transport")
+	for name, want := range map[string]string{msgkey.HeaderMessageID: "<2@x>", msgkey.HeaderAS2From: "ACME", msgkey.HeaderClientID: "ACME"} {
+		value, ok = in.Header([]kgo.RecordHeader{header("X-ID", "<2@x>"), header("x-partner", "ACME"), header("message-id", "no")}, name)
+		require.True(t, ok, name)
+		require.Equal(t, want, string(value))
+	}
 	var zero topics.Input
 	value, _ = zero.Header(rec.Headers, topics.HeaderKey)
 	require.Equal(t, "not read", string(value))
@@ -77,7 +85,7 @@ func TestInputRefuses(t *testing.T) {
 	}{
 		"no place":         {[]string{"topic"}, nil, "topics.scope_from", "[key]"},
 		"twice":            {[]string{"key", "key"}, nil, "topics.scope_from", "[key]"},
-		"no header of us":  {nil, map[string]string{"message-id": "X"}, "topics.header_names", "write dedup-key, dedup-scope, source-service"},
+		"no header of us":  {nil, map[string]string{"message": "X"}, "topics.header_names", "write dedup-key, dedup-scope, source-service"},
 		"an output header": {nil, map[string]string{"dedup-id": "X"}, "topics.header_names", "no header that the filter reads"},
 		"empty":            {nil, map[string]string{"dedup-key": ""}, "topics.header_names", "the sender's header"},
 		"blanks around":    {nil, map[string]string{"dedup-key": " x"}, "topics.header_names", "without blanks"},

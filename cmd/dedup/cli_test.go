@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 		{"migrate up --lock-timeout 60", "not a duration; write a number with ms, s, m, h, d or y (10ms to 10m)"},
 		{"key", "dedup: 0 messages: name one FILE, or - for stdin\nSee 'dedup key --help'.\n"},
 		{"key --bogus -", "dedup: unknown flag: --bogus\nSee 'dedup key --help'.\n"},
-		{"key --format ubl -", "dedup: --format ubl: not available yet; available are header, auto, edifact, x12\n"},
+		{"key --format ubl -", "dedup: --format ubl: not available yet; available are " + strings.Join(msgkey.Names(), ", ") + "\n"},
 		{"key --format odette -", "dedup: --format: unknown extractor \"odette\"; known: header auto edifact x12\n"},
 		{"key --header novalue -", "dedup: --header \"novalue\": write NAME=VALUE\n"},
 		{"skip", "dedup: accepts 1 arg(s), received 0\nSee 'dedup skip --help'.\n"},

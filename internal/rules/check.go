@@ -100,6 +100,8 @@ func (c *checker) extractors() {
 			why = "not available yet; available are " + strings.Join(msgkey.Names(), ", ")
 		case !slices.Contains(msgkey.Names(), name):
 			why = "no such extractor; available are " + strings.Join(msgkey.Names(), ", ")
+		case name == msgkey.JSON:
+			why = "needs JSON pointers, for which there is no setting yet; leave it out"
 		case slices.Contains(e.Value[:i], name):
 			why = "named twice"
 		}

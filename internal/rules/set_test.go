@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dedupledger/internal/setting"
+	"dedupledger/topics/msgkey"
 )
 
 // rule reads "match=acme:* window=7d extractors=[header edifact]" as a rule of
@@ -152,7 +153,7 @@ func TestEveryErrorAtOnce(t *testing.T) {
 		`match=acme windw=1d`,
 		`window=500ms`,
 		`match=*:* key=as[24]:* extractors=[header] lenient=false`,
-		`match=*:* extractors=[header ubl edi header]`,
+		`match=*:* extractors=[header ubl edi header json]`,
 		`match=*:* extractors=[] namespace=a:b`,
 		`match=*:* extractors=auto with_date=yes`,
 		`match=*:* mode=observe entry=kafka aliases=[sbdh] hash=edi ttl_max=7d lenient=true durability=fast payload=none`,
@@ -164,7 +165,8 @@ func TestEveryErrorAtOnce(t *testing.T) {
 	_, err := New(own, true)
 	var more setting.Problems
 	require.ErrorAs(t, err, &more)
-	require.Equal(t, strings.TrimSpace(`
+	names := strings.Join(msgkey.Names(), ", ")
+	require.Equal(t, strings.ReplaceAll(strings.TrimSpace(`
 dedup.yaml:1: flows[0].window: "60": not a duration; write a number with ms, s, m, h, d or y (1s to 400d)
 dedup.yaml:2: flows[1].windw: "1d": unknown key; known are match, key, mode, entry, extractors, aliases, namespace, hash, window, ttl_max, lenient, with_date, durability, payload
 dedup.yaml:2: flows[1].match: "acme": needs exactly one colon, tenant:flow, as acme:as2 or *:*
@@ -173,10 +175,11 @@ dedup.yaml:3: flows[2].match: not set; write a glob on tenant:flow, as acme:as2 
 dedup.yaml:4: flows[3].key: "as[24]:*": '[' can never match; allowed are letters, digits, -._@+=,%:/~ and the globs * ? {a,b}
 dedup.yaml:4: flows[3].extractors: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
 dedup.yaml:4: flows[3].lenient: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
-dedup.yaml:5: flows[4].extractors[1]: "ubl": not available yet; available are header, auto, edifact, x12
-dedup.yaml:5: flows[4].extractors[2]: "edi": no such extractor; available are header, auto, edifact, x12
+dedup.yaml:5: flows[4].extractors[1]: "ubl": not available yet; available are NAMES
+dedup.yaml:5: flows[4].extractors[2]: "edi": no such extractor; available are NAMES
 dedup.yaml:5: flows[4].extractors[3]: "header": named twice
-dedup.yaml:6: flows[5].extractors: []: needs at least one of header, auto, edifact, x12
+dedup.yaml:5: flows[4].extractors[4]: "json": needs JSON pointers, for which there is no setting yet; leave it out
+dedup.yaml:6: flows[5].extractors: []: needs at least one of NAMES
 dedup.yaml:6: flows[5].namespace: "a:b": write 1 to 40 of letters, digits, . _ -
 dedup.yaml:7: flows[6].extractors: "auto": write a list: [a, b]
 dedup.yaml:7: flows[6].with_date: "yes": write true or false
@@ -187,7 +190,7 @@ dedup.yaml:8: flows[7].durability: "fast": comes with a later release; leave it 
 dedup.yaml:8: flows[7].payload: "none": comes with a later release; leave it at full
 dedup.yaml:8: flows[7].aliases: "sbdh": comes with a later release; leave it unset
 dedup.yaml:8: flows[7].lenient: "true": comes with a later release; leave it at false
-dedup.yaml:8: flows[7].ttl_max: "7d": comes with a later release; leave it at 400d`),
+dedup.yaml:8: flows[7].ttl_max: "7d": comes with a later release; leave it at 400d`), "NAMES", names),
 		append(problems, more...).Sorted().Error())
 }
 

@@ -11,6 +11,12 @@ const (
 	Auto    = "auto"    // the extractor of the sniffed format
 	EDIFACT = "edifact" // UNB of an EDIFACT interchange
 	X12     = "x12"     // ISA of an X12 interchange
+	AS2     = "as2"     // Message-ID and AS2-From, headers
+	OFTP2   = "oftp2"   // SFID, or its fields, headers
+	SFTP    = "sftp"    // account and file name, headers, and the content
+	REST    = "rest"    // Idempotency-Key and X-Client-Id, headers
+	JSON    = "json"    // members of a JSON document
+	CE      = "ce"      // source and id of a CloudEvent
 )
 
 // Message is what extractors read of a record.
@@ -52,6 +58,12 @@ func table() []extractor {
 		{name: Auto, read: fromSniffed},
 		{name: EDIFACT, format: FormatEDIFACT, utf16: EDIFACTEncoding, absent: EDIFACTNoUNB, read: fromEDIFACT},
 		{name: X12, format: FormatX12, utf16: X12Encoding, absent: X12NoISA, read: fromX12},
+		{name: AS2, read: fromAS2},
+		{name: OFTP2, read: fromOFTP2},
+		{name: SFTP, read: fromSFTP},
+		{name: REST, read: fromREST},
+		{name: JSON, format: FormatJSON, utf16: JSONNotJSON, absent: JSONNotJSON, read: fromJSON},
+		{name: CE, read: fromCE},
 	}
 }
 
@@ -69,7 +81,7 @@ func Names() []string {
 // version does not have, so that a configuration can be refused with the
 // reason.
 func LaterNames() []string {
-	return []string{"ubl", "cii", "sbdh", "as4", "as2", "oftp2", "sftp", "rest", "json", "ce", "cxml"}
+	return []string{"ubl", "cii", "sbdh", "as4", "cxml"}
 }
 
 // Known reports whether name is an extractor of this version.
@@ -117,6 +129,9 @@ func (o Options) NewChain(names ...string) (Chain, error) {
 		x, ok := lookUp(name)
 		if !ok {
 			return Chain{}, &UnknownError{Name: name}
+		}
+		if name == JSON && len(with.pointers) == 0 {
+			return Chain{}, &OptionError{"JSONPointers", "", "the extractor json needs at least one, as /orderId"}
 		}
 		steps = append(steps, x)
 	}

@@ -73,6 +73,58 @@ const (
 	AS4MissingFrom          Code = "as4.missing_from"
 )
 
+// Codes of AS2 messages (RFC 4130).
+const (
+	AS2MissingMessageID  Code = "as2.missing_message_id"
+	AS2EmptyMessageID    Code = "as2.empty_message_id"
+	AS2BadMessageID      Code = "as2.bad_message_id"      // blanks or controls in it, or more than 998 octets
+	AS2MultipleMessageID Code = "as2.multiple_message_id" // headers with different values
+	AS2MissingFrom       Code = "as2.missing_from"
+)
+
+// Codes of OFTP2 files (RFC 5024).
+const (
+	OFTP2MissingDSN  Code = "oftp2.missing_dsn"
+	OFTP2MissingOrig Code = "oftp2.missing_orig"
+	OFTP2MissingDest Code = "oftp2.missing_dest"
+	OFTP2BadDate     Code = "oftp2.bad_date" // not CCYYMMDD
+	OFTP2BadTime     Code = "oftp2.bad_time" // not HHMMSScccc
+	OFTP2BadSFID     Code = "oftp2.bad_sfid" // no command SFID in base64
+)
+
+// Codes of files.
+const (
+	SFTPMissingFilename Code = "sftp.missing_filename"
+	SFTPMissingAccount  Code = "sftp.missing_account"
+)
+
+// Codes of HTTP requests (Idempotency-Key).
+const (
+	RESTMissingKey    Code = "rest.missing_key"
+	RESTBadSFString   Code = "rest.bad_sf_string" // no Structured Field String, and no bare key
+	RESTKeyTooLong    Code = "rest.key_too_long"  // more than 255 octets
+	RESTMissingClient Code = "rest.missing_client"
+)
+
+// Codes of JSON documents.
+const (
+	JSONNotJSON         Code = "json.not_json"
+	JSONPointerNotFound Code = "json.pointer_not_found"
+	JSONNotScalar       Code = "json.not_scalar" // null, an object or an array
+	JSONEmptyValue      Code = "json.empty_value"
+	JSONDuplicateMember Code = "json.duplicate_member" // a name on the pointer's path stands twice
+)
+
+// Codes of CloudEvents.
+const (
+	CEMissingSpecversion Code = "ce.missing_specversion"
+	CEMissingID          Code = "ce.missing_id"
+	CEMissingSource      Code = "ce.missing_source"
+	CENotJSON            Code = "ce.not_json"
+	CEUnsupportedFormat  Code = "ce.unsupported_format" // structured, in another format than JSON
+	CEBatchUnsupported   Code = "ce.batch_unsupported"
+)
+
 // Codes lists every code that this package can give, in the order of the
 // documentation.
 func Codes() []Code {
@@ -89,5 +141,11 @@ func Codes() []Code {
 		XMLNotWellFormed, XMLDTDForbidden, XMLTooDeep, XMLEncoding,
 		AS4NotSOAP, AS4NoMessaging, AS4NoUserMessage, AS4MultipleUserMessages,
 		AS4MissingMessageID, AS4MissingFrom,
+		AS2MissingMessageID, AS2EmptyMessageID, AS2BadMessageID, AS2MultipleMessageID, AS2MissingFrom,
+		OFTP2MissingDSN, OFTP2MissingOrig, OFTP2MissingDest, OFTP2BadDate, OFTP2BadTime, OFTP2BadSFID,
+		SFTPMissingFilename, SFTPMissingAccount,
+		RESTMissingKey, RESTBadSFString, RESTKeyTooLong, RESTMissingClient,
+		JSONNotJSON, JSONPointerNotFound, JSONNotScalar, JSONEmptyValue, JSONDuplicateMember,
+		CEMissingSpecversion, CEMissingID, CEMissingSource, CENotJSON, CEUnsupportedFormat, CEBatchUnsupported,
 	}
 }

@@ -90,6 +90,7 @@ type settings struct {
 
 	sniffed     []extractor // what auto chooses from
 	filePattern *regexp.Regexp
+	pointers    []pointer
 }
 
 func (o Options) compile() (*settings, error) {
@@ -112,6 +113,13 @@ func (o Options) compile() (*settings, error) {
 	}
 	if err := s.compilePattern(); err != nil {
 		return nil, err
+	}
+	for _, text := range o.JSONPointers {
+		p, why := parsePointer(text)
+		if why != "" {
+			return nil, &OptionError{"JSONPointers", text, why}
+		}
+		s.pointers = append(s.pointers, p)
 	}
 	for _, x := range table() {
 		if x.format != Unknown {
