@@ -11,6 +11,7 @@ const (
 	Auto    = "auto"    // the extractor of the sniffed format
 	EDIFACT = "edifact" // UNB of an EDIFACT interchange
 	X12     = "x12"     // ISA of an X12 interchange
+	AS4     = "as4"     // the UserMessage of an ebMS 3.0 envelope, bare or in MIME
 	AS2     = "as2"     // Message-ID and AS2-From, headers
 	OFTP2   = "oftp2"   // SFID, or its fields, headers
 	SFTP    = "sftp"    // account and file name, headers, and the content
@@ -58,6 +59,7 @@ func table() []extractor {
 		{name: Auto, read: fromSniffed},
 		{name: EDIFACT, format: FormatEDIFACT, utf16: EDIFACTEncoding, absent: EDIFACTNoUNB, read: fromEDIFACT},
 		{name: X12, format: FormatX12, utf16: X12Encoding, absent: X12NoISA, read: fromX12},
+		{name: AS4, read: fromAS4},
 		{name: AS2, read: fromAS2},
 		{name: OFTP2, read: fromOFTP2},
 		{name: SFTP, read: fromSFTP},
@@ -81,7 +83,7 @@ func Names() []string {
 // version does not have, so that a configuration can be refused with the
 // reason.
 func LaterNames() []string {
-	return []string{"ubl", "cii", "sbdh", "as4", "cxml"}
+	return []string{"ubl", "cii", "sbdh", "cxml"}
 }
 
 // Known reports whether name is an extractor of this version.

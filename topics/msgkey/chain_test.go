@@ -86,7 +86,7 @@ func TestAttemptsShowsEveryExtractor(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"header", "auto", "edifact", "x12", "as2", "oftp2", "sftp", "rest", "json", "ce"}, msgkey.Names())
+	require.Equal(t, []string{"header", "auto", "edifact", "x12", "as4", "as2", "oftp2", "sftp", "rest", "json", "ce"}, msgkey.Names())
 	for _, name := range msgkey.LaterNames() {
 		require.False(t, msgkey.Known(name), name)
 	}
@@ -94,7 +94,7 @@ func TestNames(t *testing.T) {
 	var unknown *msgkey.UnknownError
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, "ubl", unknown.Name)
-	require.ErrorContains(t, err, "header auto edifact x12 as2")
+	require.ErrorContains(t, err, "header auto edifact x12 as4 as2")
 }
 
 func TestCodesAreUniqueLabels(t *testing.T) {

@@ -63,8 +63,10 @@ const (
 	XMLEncoding      Code = "xml.encoding"        // UTF-16, or a declared encoding that is not read
 )
 
-// Codes of the SOAP part of an AS4 message (ebMS 3.0).
+// Codes of AS4 messages (ebMS 3.0).
 const (
+	AS4BadMultipart         Code = "as4.bad_multipart" // no boundary, or no delimiter where one must be
+	AS4NoSOAPPart           Code = "as4.no_soap_part"  // no MIME and no XML, or the root part is no XML
 	AS4NotSOAP              Code = "as4.not_soap"
 	AS4NoMessaging          Code = "as4.no_messaging"    // SOAP without the ebMS header
 	AS4NoUserMessage        Code = "as4.no_user_message" // signals alone: a receipt, an error, a pull
@@ -139,7 +141,7 @@ func Codes() []Code {
 		X12MissingReceiver, X12BadControlNumber, X12NoIEA, X12IEAMismatch,
 		X12MultipleInterchanges, X12Encoding,
 		XMLNotWellFormed, XMLDTDForbidden, XMLTooDeep, XMLEncoding,
-		AS4NotSOAP, AS4NoMessaging, AS4NoUserMessage, AS4MultipleUserMessages,
+		AS4BadMultipart, AS4NoSOAPPart, AS4NotSOAP, AS4NoMessaging, AS4NoUserMessage, AS4MultipleUserMessages,
 		AS4MissingMessageID, AS4MissingFrom,
 		AS2MissingMessageID, AS2EmptyMessageID, AS2BadMessageID, AS2MultipleMessageID, AS2MissingFrom,
 		OFTP2MissingDSN, OFTP2MissingOrig, OFTP2MissingDest, OFTP2BadDate, OFTP2BadTime, OFTP2BadSFID,

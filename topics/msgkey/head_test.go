@@ -39,4 +39,4 @@ func TestMoreHeadVectors(t *testing.T) {
 }
 
 // headBorne lists the schemes of the formats of this file.
-func headBorne() []string { return []string{"as2", "oftp2", "sftp", "rest", "json", "ce"} }
+func headBorne() []string { return []string{"as4", "as2", "oftp2", "sftp", "rest", "json", "ce"} }

@@ -12,8 +12,8 @@ import (
 // zero value is the documented default of every format. NewChain keeps what it
 // needs; an Options may be used for several chains and must not be changed.
 type Options struct {
-	// Lenient skips the check of the trailer in EDIFACT (UNZ) and X12 (IEA),
-	// and takes an X12 ISA that is not padded, ISA13 of 1 to 9 digits
+	// Lenient skips the check of the trailer in EDIFACT (UNZ), X12 (IEA) and
+	// AS4 (the closing delimiter of MIME), and takes an X12 ISA that is not padded, ISA13 of 1 to 9 digits
 	// included. A truncated file may then take the key of the complete one.
 	Lenient bool
 
@@ -122,7 +122,13 @@ func (o Options) compile() (*settings, error) {
 		s.pointers = append(s.pointers, p)
 	}
 	for _, x := range table() {
-		if x.format != Unknown {
+		switch {
+		case x.format != Unknown:
+			s.sniffed = append(s.sniffed, x)
+		case x.name == AS4: // it reads two formats
+			x.utf16, x.format = XMLEncoding, FormatXML
+			s.sniffed = append(s.sniffed, x)
+			x.format = FormatMIME
 			s.sniffed = append(s.sniffed, x)
 		}
 	}
