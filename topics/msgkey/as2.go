@@ -23,7 +23,7 @@ func fromAS2(m *Message, _ payload, _ *settings) (Found, Code, bool) {
 	if len(trimBlanks(from)) == 0 {
 		return Found{}, AS2MissingFrom, true
 	}
-	return foundOf("as2", Field{string(from)}, Field{string(id)}), "", true
+	return newKey("as2", Field{string(from)}, Field{string(id)}), "", true
 }
 
 func as2MessageID(m *Message) ([]byte, Code) {

@@ -2,9 +2,7 @@ package msgkey
 
 import (
 	"bytes"
-	"encoding/base64"
 	"io"
-	"mime/quotedprintable"
 )
 
 // maxEncodedSOAP is the most octets of a SOAP part with a transfer encoding: it
@@ -35,7 +33,7 @@ func fromAS4(m *Message, p payload, with *settings) (Found, Code, bool) {
 	if code != "" {
 		return Found{}, code, e.mime || code != AS4NotSOAP
 	}
-	return foundOf("as4", Field{from}, Field{id}), "", true
+	return newKey("as4", Field{from}, Field{id}), "", true
 }
 
 // soapPart finds the SOAP part. Strict, the closing delimiter must stand behind
@@ -76,28 +74,16 @@ func (e *entity) root() (root part, closed, ok bool) {
 
 func (p part) contentID() []byte { return withoutBrackets(headerField(p.header, "content-id")) }
 
-// decoded takes the transfer encoding off (RFC 2045 §6) a body of at most that
-// many octets. ok is false if it is malformed or unknown.
+// decoded takes the transfer encoding off a body; one that has any may have at
+// most limit octets. ok is false if it is malformed or unknown.
 func (p part) decoded(limit int) (body []byte, ok bool) {
-	encoding := string(bytes.ToLower(headerField(p.header, "content-transfer-encoding")))
-	switch encoding {
-	case "", "7bit", "8bit", "binary":
+	if p.encoding() == identity {
 		return p.body, true
-	case "base64", "quoted-printable":
-	default:
+	}
+	from, ok := p.reader()
+	if !ok || len(p.body) > limit {
 		return nil, false
 	}
-	if len(p.body) > limit {
-		return nil, false
-	}
-	body, err := io.ReadAll(p.decoder(encoding))
+	body, err := io.ReadAll(from)
 	return body, err == nil
-}
-
-// decoder reads a body in base64 or quoted-printable.
-func (p part) decoder(encoding string) io.Reader {
-	if encoding == "base64" {
-		return base64.NewDecoder(base64.StdEncoding, bytes.NewReader(p.body))
-	}
-	return quotedprintable.NewReader(bytes.NewReader(p.body))
 }

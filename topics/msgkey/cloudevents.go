@@ -1,6 +1,6 @@
 package msgkey
 
-import "bytes"
+import "strings"
 
 const (
 	ceMediaType = "application/cloudevents"
@@ -14,16 +14,15 @@ const (
 // the value, or in the headers ce_source and ce_id; there a null value is an
 // event without data.
 func fromCE(m *Message, p payload, _ *settings) (Found, Code, bool) {
-	mediaType, _ := m.header(HeaderContentType)
-	mediaType, _, _ = bytes.Cut(mediaType, []byte(";"))
-	kind, structured := bytes.CutPrefix(bytes.ToLower(trimBlanks(mediaType)), []byte(ceMediaType))
+	contentType, _ := m.header(HeaderContentType)
+	kind, structured := strings.CutPrefix(mediaType(contentType), ceMediaType)
 	if !structured || len(kind) > 0 && kind[0] != '+' && kind[0] != '-' {
 		return binaryEvent(m)
 	}
 	switch {
-	case bytes.HasPrefix(kind, []byte(ceBatch)):
+	case strings.HasPrefix(kind, ceBatch):
 		return Found{}, CEBatchUnsupported, true
-	case string(kind) != ceJSON:
+	case kind != ceJSON:
 		return Found{}, CEUnsupportedFormat, true
 	}
 	f, code := structuredEvent(p)
@@ -68,5 +67,5 @@ func event(version, id, source string) (Found, Code) {
 	case source == "":
 		return Found{}, CEMissingSource
 	}
-	return foundOf("ce", Field{source}, Field{id}), ""
+	return newKey("ce", Field{source}, Field{id}), ""
 }

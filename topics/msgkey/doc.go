@@ -1,5 +1,5 @@
 // Package msgkey turns a message's octets into its dedup key, or into a closed
-// code that says why there is none. It also holds the payload hash.
+// code that says why there is none. It also holds the payload hashes.
 //
 // An extractor reads the key of one format: header (the explicit key), edifact
 // (ISO 9735 UNB), x12 (X12.5 ISA), as4 (ebMS 3.0), as2 (RFC 4130), oftp2 (RFC
@@ -14,6 +14,9 @@
 //	key   = scheme ":" field *( "/" field )
 //	field = part *( ":" part )        trailing empty parts dropped
 //	part  = octets; all but A-Z a-z 0-9 - . _ @ + = , written %XX
+//
+// A Mode names a canonical form of payloads for the second payload hash: edi,
+// c14n, mime-parts and mime-payload.
 //
 // The package is pure: no I/O, no clock, no state. Work is one linear scan of
 // the value, and memory does not grow with the number of segments.

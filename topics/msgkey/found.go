@@ -16,9 +16,6 @@ func newKey(scheme string, fields ...Field) Found { return newFound(encode(schem
 
 func newFound(full string) Found { return Found{Key: limit(full), full: full} }
 
-// foundOf makes the Found of a key without a date.
-func foundOf(scheme string, fields ...Field) Found { return newFound(encode(scheme, fields...)) }
-
 // newInterchange makes the Found of an interchange from its encoded parts:
 // the key's head, the field of the test indicator ("" or "/T") and the date.
 // One string holds all three.

@@ -22,7 +22,7 @@ func fromJSON(_ *Message, p payload, with *settings) (Found, Code, bool) {
 		}
 		fields = append(fields, Field{string(value)})
 	}
-	return foundOf("json", fields...), "", true
+	return newKey("json", fields...), "", true
 }
 
 // scalar is the text of a string, a number or a boolean.

@@ -53,7 +53,7 @@ func fromOFTP2(m *Message, _ payload, with *settings) (Found, Code, bool) {
 	if code := f.check(with.OFTP1Dates); code != "" {
 		return Found{}, code, found
 	}
-	return foundOf("oftp2", Field{string(f.orig)}, Field{string(f.dest)}, Field{string(f.dsn)},
+	return newKey("oftp2", Field{string(f.orig)}, Field{string(f.dest)}, Field{string(f.dsn)},
 		Field{string(f.date)}, Field{string(f.time)}), "", true
 }
 

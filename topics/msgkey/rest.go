@@ -17,7 +17,7 @@ func fromREST(m *Message, _ payload, _ *settings) (Found, Code, bool) {
 	if client = trimBlanks(client); len(client) == 0 {
 		return Found{}, RESTMissingClient, true
 	}
-	return foundOf("rest", Field{string(client)}, Field{string(key)}), "", true
+	return newKey("rest", Field{string(client)}, Field{string(key)}), "", true
 }
 
 // idempotencyKey reads a Structured Field String, or the bare value that most

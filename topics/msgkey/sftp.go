@@ -29,11 +29,11 @@ func fromSFTP(m *Message, _ payload, with *settings) (Found, Code, bool) {
 		return Found{}, SFTPMissingAccount, true
 	}
 	if groups := with.groups(name); len(groups) > 0 {
-		return foundOf("sftp", Field{string(account)}, groups), "", true
+		return newKey("sftp", Field{string(account)}, groups), "", true
 	}
 	sum := PayloadSHA256(m.Value)
 	content := hex.EncodeToString(sum[:])[:contentHex]
-	return foundOf("sftp", Field{string(account)}, Field{string(name)}, Field{content}), "", true
+	return newKey("sftp", Field{string(account)}, Field{string(name)}, Field{content}), "", true
 }
 
 // baseName is the last component of a path, without the ending of an upload

@@ -30,6 +30,9 @@ func (w *walker) cdata() Code {
 	if !ok || len(w.open) == 0 || !w.charset.valid(text) {
 		return XMLNotWellFormed
 	}
+	if w.form != nil {
+		w.form.cdata(w, text)
+	}
 	if !w.open[len(w.open)-1].text {
 		return ""
 	}
@@ -72,6 +75,9 @@ func (w *walker) instruction() Code {
 		return w.xmlDeclaration(text)
 	case bytes.EqualFold(target, []byte("xml")), !w.charset.valid(text):
 		return XMLNotWellFormed
+	}
+	if w.form != nil {
+		w.form.instruction(w, target, text)
 	}
 	return ""
 }

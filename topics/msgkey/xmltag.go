@@ -18,6 +18,9 @@ func (w *walker) startTag() (place, Code) {
 	if code := w.push(name, colon); code != "" {
 		return nowhere, code
 	}
+	if w.form != nil {
+		w.form.start(w, name, colon)
+	}
 	return w.open[len(w.open)-1].at, ""
 }
 

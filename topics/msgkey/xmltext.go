@@ -32,7 +32,7 @@ func (w *walker) text() Code {
 // space, and at the very end what ends files of old systems.
 func (w *walker) outside() Code {
 	w.skipBlanks()
-	if w.complete && len(bytes.Trim(w.data[w.at:], trailingBlanks)) == 0 {
+	if w.complete && len(bytes.TrimLeft(w.data[w.at:], trailingBlanks)) == 0 {
 		w.at = len(w.data)
 	}
 	if w.at < len(w.data) && w.data[w.at] != '<' {
@@ -43,6 +43,9 @@ func (w *walker) outside() Code {
 
 // keep adds raw text to the value of the innermost element, if it is wanted.
 func (w *walker) keep(raw []byte) Code {
+	if w.form != nil {
+		w.form.text(w, raw)
+	}
 	if !w.open[len(w.open)-1].text {
 		return ""
 	}

@@ -43,6 +43,7 @@ type walker struct {
 	// fetched, and an internal subset is refused all the same.
 	external bool
 
+	form     *canonicalXML // is told what is read, if there is one
 	charset  charset
 	doctype  []byte // name of the DOCTYPE
 	complete bool   // the root element has ended
@@ -118,6 +119,9 @@ func (w *walker) markup() (at place, ended bool, code Code) {
 // pop ends the innermost element.
 func (w *walker) pop() place {
 	last := &w.open[len(w.open)-1]
+	if w.form != nil {
+		w.form.end(w, last.name)
+	}
 	at := last.at
 	w.bound = w.bound[:last.bound]
 	w.open = w.open[:len(w.open)-1]
