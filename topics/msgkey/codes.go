@@ -112,7 +112,7 @@ const (
 const (
 	JSONNotJSON         Code = "json.not_json"
 	JSONPointerNotFound Code = "json.pointer_not_found"
-	JSONNotScalar       Code = "json.not_scalar" // null, an object or an array
+	JSONNotScalar       Code = "json.not_scalar" // null, an object, an array, or more than 64 KiB
 	JSONEmptyValue      Code = "json.empty_value"
 	JSONDuplicateMember Code = "json.duplicate_member" // a name on the pointer's path stands twice
 )

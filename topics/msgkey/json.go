@@ -27,6 +27,9 @@ func fromJSON(_ *Message, p payload, with *settings) (Found, Code, bool) {
 
 // scalar is the text of a string, a number or a boolean.
 func scalar(value []byte) ([]byte, Code) {
+	if len(value) > maxValue { // so long a text identifies nothing
+		return nil, JSONNotScalar
+	}
 	switch value[0] {
 	case '{', '[', 'n':
 		return nil, JSONNotScalar

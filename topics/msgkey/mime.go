@@ -72,13 +72,15 @@ func withBoundary(boundary, start, body []byte) (entity, bool) {
 }
 
 // next reads the part behind a delimiter. closed says that it is the last; ok is
-// false if no delimiter follows it, or its header does not end.
+// false if no delimiter follows it, or its header does not end in 64 KiB.
 func (m *multipart) next() (p part, closed, ok bool) {
 	data, closed, ok := m.cut()
 	if !ok {
 		return part{}, false, false
 	}
-	p.header, p.body, ok = splitHeader(data)
+	if p.header, p.body, ok = splitHeader(data); !ok && len(data) <= maxMIMEHeader {
+		return part{header: data}, closed, true // nothing but a header (RFC 2046 §5.1.1, body-part)
+	}
 	return p, closed, ok
 }
 

@@ -147,6 +147,9 @@ func isName(quoted []byte, name string) bool {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1:len(quoted)-1]) == name
 	}
+	if len(quoted) > len("\"\"")+len(`\u0041`)*len(name) { // longer than all of it escaped
+		return false
+	}
 	text, ok := unquote(quoted)
 	return ok && text == name
 }

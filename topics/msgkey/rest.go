@@ -57,7 +57,9 @@ func sfString(value []byte) ([]byte, bool) {
 		case c < ' ' || c > '~':
 			return nil, false
 		}
-		out = append(out, value[i])
+		if len(out) <= maxIdempotencyKey { // the rest would only be thrown away
+			out = append(out, value[i])
+		}
 	}
 	return nil, false
 }
