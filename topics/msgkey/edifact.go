@@ -4,12 +4,12 @@ package msgkey
 // edifact:{S002}/{S003}/{0020}, and /T for a test. ISO 9735 (UNB, note): "The
 // combination of the values carried in data elements S002, S003 and 0020 shall
 // be used to identify uniquely the interchange".
-func fromEDIFACT(_ *Message, p payload, _ *settings) (Found, Code, bool) {
-	f, code := edifact(p.data)
+func fromEDIFACT(_ *Message, p payload, with *settings) (Found, Code, bool) {
+	f, code := edifact(p.data, with)
 	return f, code, true
 }
 
-func edifact(data []byte) (Found, Code) {
+func edifact(data []byte, with *settings) (Found, Code) {
 	s, data, code := readUNA(data)
 	if code != "" {
 		return Found{}, code
@@ -24,8 +24,11 @@ func edifact(data []byte) (Found, Code) {
 		return Found{}, code
 	}
 	// Strict: a truncated file must not occupy the key of the complete one.
-	if code = s.checkTrailer(data, u.key[u.field:]); code != "" {
+	if code = s.checkTrailer(data, u.key[u.field:], with.Lenient); code != "" {
 		return Found{}, code
+	}
+	if with.EDIFACTMessages {
+		u.key = s.appendMessages(u.key, data)
 	}
 	return newInterchange(u.key, u.suffix(), u.date), ""
 }

@@ -6,18 +6,26 @@ import (
 )
 
 // checkTrailer walks the segments behind ISA to the end: one IEA whose element
-// 2 is ISA13, and nothing behind it.
-func (h *isa) checkTrailer(data []byte) Code {
+// 2 is ISA13, and nothing behind it. Lenient, only a second interchange is
+// refused.
+func (h *isa) checkTrailer(data []byte, lenient bool) Code {
+	blanks := " \t\r\n" // indented files exist
+	if lenient {
+		blanks = trailingBlanks // as behind an IEA, which is a segment like any other
+	}
 	for {
-		data = bytes.TrimLeft(data, " \t\r\n") // indented files exist
-		if len(data) == 0 {
+		data = bytes.TrimLeft(data, blanks)
+		switch {
+		case len(data) == 0 && lenient:
+			return ""
+		case len(data) == 0:
 			return X12NoIEA
 		}
 		if bytes.HasPrefix(data, []byte("ISA")) {
 			return X12MultipleInterchanges
 		}
 		segment, behind := h.cut(data)
-		if h.is(segment, "IEA") {
+		if h.is(segment, "IEA") && !lenient {
 			return h.checkIEA(segment, behind)
 		}
 		data = behind

@@ -12,19 +12,25 @@ const trailingBlanks = " \t\r\n\x00\x1A"
 // checkTrailer scans from behind UNB to the end: one UNZ whose element 2 is
 // ref (0020, encoded), and nothing behind it. A second interchange is refused:
 // a key from the first alone would drop the others when a retry bundles them
-// differently.
-func (s *service) checkTrailer(data, ref []byte) Code {
+// differently. Lenient, that is all that is refused.
+func (s *service) checkTrailer(data, ref []byte, lenient bool) Code {
+	blanks := " \t\r\n"
+	if lenient {
+		blanks = trailingBlanks // as behind a UNZ, which is a segment like any other
+	}
 	for {
-		data = s.skipBlanks(data)
+		data = s.skip(data, blanks)
 		tag, _ := s.tag(data)
 		if opensInterchange(tag) {
 			return EDIFACTMultipleInterchanges
 		}
 		end, ok := s.segmentEnd(data)
-		if !ok {
+		switch {
+		case !ok && lenient:
+			return ""
+		case !ok:
 			return EDIFACTNoUNZ
-		}
-		if string(tag[:]) == "UNZ" {
+		case string(tag[:]) == "UNZ" && !lenient:
 			return s.checkUNZ(data[:end+1], data[end+1:], ref)
 		}
 		data = data[end+1:]
@@ -84,12 +90,10 @@ func (s *service) refersTo(segment, ref []byte) bool {
 }
 
 // skipBlanks passes white space between segments.
-func (s *service) skipBlanks(data []byte) []byte {
-	for len(data) > 0 {
-		c := data[0]
-		if c != ' ' && c != '\t' && c != '\r' && c != '\n' || s.active(c) {
-			break
-		}
+func (s *service) skipBlanks(data []byte) []byte { return s.skip(data, " \t\r\n") }
+
+func (s *service) skip(data []byte, blanks string) []byte {
+	for len(data) > 0 && strings.IndexByte(blanks, data[0]) >= 0 && !s.active(data[0]) {
 		data = data[1:]
 	}
 	return data

@@ -6,23 +6,31 @@ import "bytes"
 // or /I when the usage indicator ISA15 is not P. X12.5 §5.1.2: qualifiers, ids
 // and the control number "shall by themselves be unique within a reasonably
 // extended time frame".
-func fromX12(_ *Message, p payload, _ *settings) (Found, Code, bool) {
-	f, code := x12(p.data)
+func fromX12(_ *Message, p payload, with *settings) (Found, Code, bool) {
+	f, code := x12(p.data, with)
 	return f, code, true
 }
 
-func x12(data []byte) (Found, Code) {
-	h, body, code := readISA(data)
+func x12(data []byte, with *settings) (Found, Code) {
+	read := readISA
+	if with.Lenient {
+		read = readLooseISA
+	}
+	h, body, code := read(data)
 	if code != "" {
 		return Found{}, code
 	}
 	// Strict: a truncated file must not occupy the key of the complete one.
-	if code = h.checkTrailer(body); code != "" {
+	if code = h.checkTrailer(body, with.Lenient); code != "" {
 		return Found{}, code
 	}
-	var key [256]byte
+	var stack [256]byte
 	var date [32]byte
-	return newInterchange(h.key(key[:0]), h.suffix(), appendPart(date[:0], h.date)), ""
+	key := h.key(stack[:0])
+	if with.X12Level != X12Interchange {
+		key = h.appendLevels(key, body, with.X12Level)
+	}
+	return newInterchange(key, h.suffix(), appendPart(date[:0], h.date)), ""
 }
 
 // key writes the four ids and the control number. Blanks around an id go, on
