@@ -96,11 +96,8 @@ func (p *program) printKey(found msgkey.Found, value []byte) error {
 // extractor.
 func chainOf(format string) (msgkey.Chain, error) {
 	names := []string{format}
-	switch {
-	case format == msgkey.Auto:
+	if format == msgkey.Auto {
 		names = []string{msgkey.Header, msgkey.Auto}
-	case slices.Contains(msgkey.LaterNames(), format):
-		return msgkey.Chain{}, fmt.Errorf("--format %s: not available yet; available are %s", format, strings.Join(msgkey.Names(), ", "))
 	}
 	chain, err := msgkey.NewChain(names...)
 	if err != nil {

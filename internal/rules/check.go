@@ -96,8 +96,6 @@ func (c *checker) extractors() {
 	for i, name := range e.Value {
 		why := ""
 		switch {
-		case slices.Contains(msgkey.LaterNames(), name):
-			why = "not available yet; available are " + strings.Join(msgkey.Names(), ", ")
 		case !slices.Contains(msgkey.Names(), name):
 			why = "no such extractor; available are " + strings.Join(msgkey.Names(), ", ")
 		case name == msgkey.JSON:

@@ -175,7 +175,6 @@ dedup.yaml:3: flows[2].match: not set; write a glob on tenant:flow, as acme:as2 
 dedup.yaml:4: flows[3].key: "as[24]:*": '[' can never match; allowed are letters, digits, -._@+=,%:/~ and the globs * ? {a,b}
 dedup.yaml:4: flows[3].extractors: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
 dedup.yaml:4: flows[3].lenient: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
-dedup.yaml:5: flows[4].extractors[1]: "ubl": not available yet; available are NAMES
 dedup.yaml:5: flows[4].extractors[2]: "edi": no such extractor; available are NAMES
 dedup.yaml:5: flows[4].extractors[3]: "header": named twice
 dedup.yaml:5: flows[4].extractors[4]: "json": needs JSON pointers, for which there is no setting yet; leave it out

@@ -29,7 +29,7 @@ func Canonical(value []byte) bool {
 // their keys come in by header from other systems.
 func knownScheme(scheme []byte) bool {
 	switch string(scheme) {
-	case "edifact", "x12", "ubl", "cii", "sbdh", "as4", "as2", "oftp2",
+	case "edifact", "x12", "ubl", "cii", sharedScheme, "sbdh", "as4", "as2", "oftp2",
 		"sftp", "rest", "json", "ce", "cxml", "hdr":
 		return true
 	}

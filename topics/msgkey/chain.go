@@ -11,6 +11,9 @@ const (
 	Auto    = "auto"    // the extractor of the sniffed format
 	EDIFACT = "edifact" // UNB of an EDIFACT interchange
 	X12     = "x12"     // ISA of an X12 interchange
+	UBL     = "ubl"     // a UBL Invoice or CreditNote
+	CII     = "cii"     // a CrossIndustryInvoice
+	SBDH    = "sbdh"    // a Standard Business Document Header
 	AS4     = "as4"     // the UserMessage of an ebMS 3.0 envelope, bare or in MIME
 	AS2     = "as2"     // Message-ID and AS2-From, headers
 	OFTP2   = "oftp2"   // SFID, or its fields, headers
@@ -18,6 +21,7 @@ const (
 	REST    = "rest"    // Idempotency-Key and X-Client-Id, headers
 	JSON    = "json"    // members of a JSON document
 	CE      = "ce"      // source and id of a CloudEvent
+	CXML    = "cxml"    // payloadID of a cXML document
 )
 
 // Message is what extractors read of a record.
@@ -59,6 +63,9 @@ func table() []extractor {
 		{name: Auto, read: fromSniffed},
 		{name: EDIFACT, format: FormatEDIFACT, utf16: EDIFACTEncoding, absent: EDIFACTNoUNB, read: fromEDIFACT},
 		{name: X12, format: FormatX12, utf16: X12Encoding, absent: X12NoISA, read: fromX12},
+		{name: UBL, format: FormatXML, utf16: XMLEncoding, absent: XMLNotWellFormed, read: fromUBL},
+		{name: CII, format: FormatXML, utf16: XMLEncoding, absent: XMLNotWellFormed, read: fromCII},
+		{name: SBDH, format: FormatXML, utf16: XMLEncoding, absent: XMLNotWellFormed, read: fromSBDH},
 		{name: AS4, read: fromAS4},
 		{name: AS2, read: fromAS2},
 		{name: OFTP2, read: fromOFTP2},
@@ -66,6 +73,7 @@ func table() []extractor {
 		{name: REST, read: fromREST},
 		{name: JSON, format: FormatJSON, utf16: JSONNotJSON, absent: JSONNotJSON, read: fromJSON},
 		{name: CE, read: fromCE},
+		{name: CXML, format: FormatXML, utf16: XMLEncoding, absent: XMLNotWellFormed, read: fromCXML},
 	}
 }
 
@@ -77,13 +85,6 @@ func Names() []string {
 		names = append(names, x.name)
 	}
 	return names
-}
-
-// LaterNames lists the extractors that the documentation names and that this
-// version does not have, so that a configuration can be refused with the
-// reason.
-func LaterNames() []string {
-	return []string{"ubl", "cii", "sbdh", "cxml"}
 }
 
 // Known reports whether name is an extractor of this version.

@@ -63,6 +63,39 @@ const (
 	XMLEncoding      Code = "xml.encoding"        // UTF-16, or a declared encoding that is not read
 )
 
+// Codes of UBL invoices (OASIS UBL 2.1).
+const (
+	UBLUnknownRoot      Code = "ubl.unknown_root" // neither Invoice nor CreditNote
+	UBLMissingID        Code = "ubl.missing_id"
+	UBLMissingIssueDate Code = "ubl.missing_issue_date"
+	UBLBadIssueDate     Code = "ubl.bad_issue_date"
+	UBLMissingSeller    Code = "ubl.missing_seller"
+)
+
+// Codes of CII invoices (UN/CEFACT CrossIndustryInvoice).
+const (
+	CIIUnknownRoot      Code = "cii.unknown_root"
+	CIIMissingID        Code = "cii.missing_id"
+	CIIMissingIssueDate Code = "cii.missing_issue_date"
+	CIIBadIssueDate     Code = "cii.bad_issue_date"
+	CIIMissingSeller    Code = "cii.missing_seller"
+)
+
+// Codes of the Standard Business Document Header.
+const (
+	SBDHUnknownRoot        Code = "sbdh.unknown_root"
+	SBDHNoHeader           Code = "sbdh.no_header"
+	SBDHMissingInstanceID  Code = "sbdh.missing_instance_id"
+	SBDHMissingSender      Code = "sbdh.missing_sender"
+	SBDHNoBusinessDocument Code = "sbdh.no_business_document" // an invoice was looked for in an envelope that is empty
+)
+
+// Codes of cXML.
+const (
+	CXMLUnknownRoot      Code = "cxml.unknown_root"
+	CXMLMissingPayloadID Code = "cxml.missing_payload_id"
+)
+
 // Codes of AS4 messages (ebMS 3.0).
 const (
 	AS4BadMultipart         Code = "as4.bad_multipart" // no boundary, or no delimiter where one must be
@@ -141,6 +174,9 @@ func Codes() []Code {
 		X12MissingReceiver, X12BadControlNumber, X12NoIEA, X12IEAMismatch,
 		X12MultipleInterchanges, X12Encoding,
 		XMLNotWellFormed, XMLDTDForbidden, XMLTooDeep, XMLEncoding,
+		UBLUnknownRoot, UBLMissingID, UBLMissingIssueDate, UBLBadIssueDate, UBLMissingSeller,
+		CIIUnknownRoot, CIIMissingID, CIIMissingIssueDate, CIIBadIssueDate, CIIMissingSeller,
+		SBDHUnknownRoot, SBDHNoHeader, SBDHMissingInstanceID, SBDHMissingSender, SBDHNoBusinessDocument,
 		AS4BadMultipart, AS4NoSOAPPart, AS4NotSOAP, AS4NoMessaging, AS4NoUserMessage, AS4MultipleUserMessages,
 		AS4MissingMessageID, AS4MissingFrom,
 		AS2MissingMessageID, AS2EmptyMessageID, AS2BadMessageID, AS2MultipleMessageID, AS2MissingFrom,
@@ -149,5 +185,6 @@ func Codes() []Code {
 		RESTMissingKey, RESTBadSFString, RESTKeyTooLong, RESTMissingClient,
 		JSONNotJSON, JSONPointerNotFound, JSONNotScalar, JSONEmptyValue, JSONDuplicateMember,
 		CEMissingSpecversion, CEMissingID, CEMissingSource, CENotJSON, CEUnsupportedFormat, CEBatchUnsupported,
+		CXMLUnknownRoot, CXMLMissingPayloadID,
 	}
 }

@@ -2,9 +2,11 @@
 // code that says why there is none. It also holds the payload hashes.
 //
 // An extractor reads the key of one format: header (the explicit key), edifact
-// (ISO 9735 UNB), x12 (X12.5 ISA), as4 (ebMS 3.0), as2 (RFC 4130), oftp2 (RFC
-// 5024), sftp, rest (Idempotency-Key), json (RFC 6901 pointers), ce
-// (CloudEvents) and auto (the extractor of the sniffed format). A Chain tries several in order; the first key wins.
+// (ISO 9735 UNB), x12 (X12.5 ISA), ubl and cii (EN 16931 invoices), sbdh
+// (Peppol's envelope), as4 (ebMS 3.0), as2 (RFC 4130), oftp2 (RFC 5024), sftp,
+// rest (Idempotency-Key), json (RFC 6901 pointers), ce (CloudEvents), cxml and
+// auto (the extractor of the sniffed format). A Chain tries several in order;
+// the first key wins.
 //
 //	chain, err := msgkey.NewChain(msgkey.Header, msgkey.Auto)
 //	found, code := chain.Extract(&msgkey.Message{Value: value, Header: lookup})

@@ -24,20 +24,19 @@ const (
 	ebPartyID
 )
 
-func soapSteps() []step {
-	return []step{
-		{from: document, space: soap11, local: "Envelope", to: soapEnvelope11},
-		{from: document, space: soap12, local: "Envelope", to: soapEnvelope12},
-		{from: soapEnvelope11, space: soap11, local: "Header", to: soapHeader},
-		{from: soapEnvelope12, space: soap12, local: "Header", to: soapHeader},
-		{from: soapHeader, space: ebms, local: "Messaging", to: ebMessaging},
-		{from: ebMessaging, space: ebms, local: "UserMessage", to: ebUserMessage},
-		{from: ebUserMessage, space: ebms, local: "MessageInfo", to: ebMessageInfo},
-		{from: ebMessageInfo, space: ebms, local: "MessageId", to: ebMessageID, text: true},
-		{from: ebUserMessage, space: ebms, local: "PartyInfo", to: ebPartyInfo},
-		{from: ebPartyInfo, space: ebms, local: "From", to: ebFrom},
-		{from: ebFrom, space: ebms, local: "PartyId", to: ebPartyID, text: true},
-	}
+// soapSteps is a table, never changed.
+var soapSteps = []step{
+	{from: document, space: soap11, local: "Envelope", to: soapEnvelope11},
+	{from: document, space: soap12, local: "Envelope", to: soapEnvelope12},
+	{from: soapEnvelope11, space: soap11, local: "Header", to: soapHeader},
+	{from: soapEnvelope12, space: soap12, local: "Header", to: soapHeader},
+	{from: soapHeader, space: ebms, local: "Messaging", to: ebMessaging},
+	{from: ebMessaging, space: ebms, local: "UserMessage", to: ebUserMessage},
+	{from: ebUserMessage, space: ebms, local: "MessageInfo", to: ebMessageInfo},
+	{from: ebMessageInfo, space: ebms, local: "MessageId", to: ebMessageID, text: true},
+	{from: ebUserMessage, space: ebms, local: "PartyInfo", to: ebPartyInfo},
+	{from: ebPartyInfo, space: ebms, local: "From", to: ebFrom},
+	{from: ebFrom, space: ebms, local: "PartyId", to: ebPartyID, text: true},
 }
 
 // as4FromSOAP reads the UserMessage of an ebMS 3.0 envelope: the SOAP part of a
@@ -54,22 +53,12 @@ func as4FromSOAP(data []byte) (from, messageID string, code Code) {
 	case p.utf16:
 		return "", "", XMLEncoding
 	}
-	w := newWalker(p.data, soapSteps(), AS4NotSOAP)
+	w := newWalker(p.data, soapSteps, AS4NotSOAP)
 	var u userMessage
-	for {
-		at, ended, code := w.next()
-		switch {
-		case code != "":
-			return "", "", code
-		case at != nowhere:
-			u.take(w, at, ended)
-			continue
-		}
-		if code = u.check(); code != "" {
-			return "", "", code
-		}
-		return u.from, u.id, ""
+	if code, _ := w.read(&u); code != "" {
+		return "", "", code
 	}
+	return u.from, u.id, ""
 }
 
 // userMessage is what is read of an envelope.
@@ -79,7 +68,7 @@ type userMessage struct {
 	from, id  string
 }
 
-func (u *userMessage) take(w *walker, at place, ended bool) {
+func (u *userMessage) take(w *walker, at place, ended bool) Code {
 	switch {
 	case at == ebMessaging:
 		u.messaging = true
@@ -90,9 +79,10 @@ func (u *userMessage) take(w *walker, at place, ended bool) {
 	case at == ebPartyID && ended && u.from == "":
 		u.from = string(w.content())
 	}
+	return ""
 }
 
-func (u *userMessage) check() Code {
+func (u *userMessage) finish() Code {
 	switch {
 	case !u.messaging:
 		return AS4NoMessaging

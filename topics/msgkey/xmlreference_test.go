@@ -141,16 +141,19 @@ func refElement(e xml.StartElement, raw string, outer map[string]string) (*refNo
 	return n, scope
 }
 
-// at gives the elements of a path of direct children; "*" is any.
+// at gives the elements of a path of direct children.
 func (n *refNode) at(path ...string) []*refNode {
-	if n == nil || len(path) == 0 {
-		return []*refNode{n}
-	}
-	var all []*refNode
-	for _, c := range n.children {
-		if c.space+" "+c.local == path[0] {
-			all = append(all, c.at(path[1:]...)...)
+	all := []*refNode{n}
+	for _, name := range path {
+		var next []*refNode
+		for _, parent := range all {
+			for _, c := range parent.children {
+				if c.space+" "+c.local == name {
+					next = append(next, c)
+				}
+			}
 		}
+		all = next
 	}
 	return all
 }

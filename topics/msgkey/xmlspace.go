@@ -44,7 +44,7 @@ func (w *walker) declare() Code {
 		if len(w.bound) == maxBindings || len(a.value) > maxValue {
 			return XMLTooDeep
 		}
-		b := binding{space: w.decoded(a.value)}
+		b := binding{space: w.spaceName(a.value)}
 		if a.colon >= 0 {
 			b.prefix = a.name[a.colon+1:]
 		}
@@ -55,6 +55,14 @@ func (w *walker) declare() Code {
 		w.bound = append(w.bound, b)
 	}
 	return ""
+}
+
+// spaceName is a declared name as UTF-8 with its references resolved.
+func (w *walker) spaceName(raw []byte) []byte {
+	if w.charset == utf8Charset && bytes.IndexByte(raw, '&') < 0 {
+		return raw
+	}
+	return w.decoded(raw)
 }
 
 // allowed holds the constraints of Namespaces in XML §3: xml and xmlns keep

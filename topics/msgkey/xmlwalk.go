@@ -1,5 +1,7 @@
 package msgkey
 
+import "bytes"
+
 // Limits of the XML reader, so that a hostile document is refused in bounded
 // time and memory. Past any of them the code is XMLTooDeep.
 const (
@@ -52,7 +54,14 @@ type walker struct {
 	bound    []binding
 	outer    int // bindings in scope outside of the element in work
 	attrs    []attribute
-	value    []byte // raw text of the element whose text is wanted
+	value    []byte // text of the element whose text is wanted, references resolved
+
+	// room is what most documents need, in one allocation.
+	room struct {
+		open  [12]element
+		bound [8]binding
+		attrs [8]attribute
+	}
 }
 
 type element struct {
@@ -63,10 +72,9 @@ type element struct {
 }
 
 func newWalker(data []byte, steps []step, unknown Code) *walker {
-	return &walker{
-		data: data, steps: steps, unknown: unknown,
-		open: make([]element, 0, 16), bound: make([]binding, 0, 8), attrs: make([]attribute, 0, 8),
-	}
+	w := &walker{data: data, steps: steps, unknown: unknown}
+	w.open, w.bound, w.attrs = w.room.open[:0], w.room.bound[:0], w.room.attrs[:0]
+	return w
 }
 
 // next gives the next place whose element opens or ends, and nowhere at the end
@@ -92,6 +100,39 @@ func (w *walker) next() (at place, ended bool, code Code) {
 			return at, ended, code
 		}
 	}
+}
+
+// format takes the places of its document.
+type format interface {
+	take(w *walker, at place, ended bool) Code
+	finish() Code // of a well-formed document, whose places are all taken
+}
+
+// read shows a format its document. found is false where the root element, or
+// what an envelope holds, is of another format.
+func (w *walker) read(f format) (code Code, found bool) {
+	for code == "" {
+		at, ended, c := w.next()
+		switch {
+		case c != "":
+			code = c
+		case at == nowhere:
+			return f.finish(), true
+		default:
+			code = f.take(w, at, ended)
+		}
+	}
+	// A DOCTYPE stands before the root element and has its name.
+	if code == XMLDTDForbidden && (string(w.doctype) == "cXML") != w.external {
+		code = w.unknown
+	}
+	return code, code != w.unknown
+}
+
+// openedAs tells the local name of the element that has just opened.
+func (w *walker) openedAs(local string) bool {
+	name := w.open[len(w.open)-1].name
+	return string(name[bytes.IndexByte(name, ':')+1:]) == local
 }
 
 // markup reads what begins with the "<" at w.at.
