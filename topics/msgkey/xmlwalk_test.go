@@ -50,7 +50,7 @@ func TestXML(t *testing.T) {
 			`<?xml version="1.0" encoding=""?><a/>`,
 		},
 		msgkey.XMLTooDeep: {
-			strings.Repeat("<a>", 10_000), nested(201), "<a" + attributes(201) + "/>", "<a>" + strings.Repeat("<b xmlns:p='u'>", 199) + "<b xmlns:p='u' xmlns:q='u'/>",
+			strings.Repeat("<a>", 10_000), nested(201), "<a" + attributes(201) + "/>", strings.Repeat("<b xmlns:p='u' xmlns:q='u'>", 100) + "<b xmlns:p='u'/>" + strings.Repeat("</b>", 100),
 			"<a xmlns='" + strings.Repeat("u", 64<<10+1) + "'/>",
 		},
 	}
@@ -60,7 +60,8 @@ func TestXML(t *testing.T) {
 			require.Equal(t, want, code, "%.200q", d)
 		}
 	}
-	for _, d := range []string{nested(200), "<a" + attributes(200) + "/>"} {
+	bound := strings.Repeat("<b xmlns:p='u' xmlns:q='u'>", 100) + "<b/>" + strings.Repeat("</b>", 100)
+	for _, d := range []string{nested(200), "<a" + attributes(200) + "/>", bound} {
 		code, _ := msgkey.WellFormed([]byte(d))
 		require.Empty(t, code)
 	}
