@@ -31,7 +31,7 @@ const (
 // ciiSteps is a table, never changed.
 var ciiSteps = []step{
 	{from: document, space: ciiRootSpace, local: "CrossIndustryInvoice", to: ciiRoot},
-	{from: document, space: sbdhSpace, local: "StandardBusinessDocument", to: envelope},
+	{from: document, space: sbdhSpace, local: sbdhRoot, to: envelope},
 	{from: envelope, space: sbdhSpace, local: "StandardBusinessDocumentHeader", to: envelopeHeader},
 	{from: envelope, space: ciiRootSpace, local: "CrossIndustryInvoice", to: ciiRoot},
 	{from: envelope, local: "*", to: otherBody},
@@ -57,6 +57,9 @@ var ciiSteps = []step{
 // fromCII is the extractor "cii": cii:{inv|cn}/{seller}/{BT-1}/{BT-2} of a
 // CrossIndustryInvoice, bare or in an SBDH envelope.
 func fromCII(_ *Message, p payload, with *settings) (Found, Code, bool) {
+	if !p.mayBe("CrossIndustryInvoice", sbdhRoot) {
+		return Found{}, CIIUnknownRoot, false
+	}
 	w := newWalker(p.data, ciiSteps, CIIUnknownRoot)
 	var c cii
 	if code, found := w.read(&c); code != "" {

@@ -30,6 +30,9 @@ var cxmlSteps = []step{
 // fromCXML is the extractor "cxml": cxml:{payloadID}, and /T for
 // deploymentMode="test". cXML's documents carry a DOCTYPE: it is passed over.
 func fromCXML(_ *Message, p payload, with *settings) (Found, Code, bool) {
+	if !p.mayBe("cXML") {
+		return Found{}, CXMLUnknownRoot, false
+	}
 	w := newWalker(p.data, cxmlSteps, CXMLUnknownRoot)
 	w.external = true
 	var c cxml

@@ -1,6 +1,10 @@
 package msgkey
 
-const sbdhSpace = "http://www.unece.org/cefact/namespaces/StandardBusinessDocumentHeader"
+// The root element of an SBDH envelope.
+const (
+	sbdhSpace = "http://www.unece.org/cefact/namespaces/StandardBusinessDocumentHeader"
+	sbdhRoot  = "StandardBusinessDocument"
+)
 
 // Places in an SBDH envelope that formats within it share.
 const (
@@ -20,7 +24,7 @@ const (
 
 // sbdhSteps is a table, never changed.
 var sbdhSteps = []step{
-	{from: document, space: sbdhSpace, local: "StandardBusinessDocument", to: envelope},
+	{from: document, space: sbdhSpace, local: sbdhRoot, to: envelope},
 	{from: envelope, space: sbdhSpace, local: "StandardBusinessDocumentHeader", to: envelopeHeader},
 	{from: envelopeHeader, space: sbdhSpace, local: "Sender", to: sbdhSender},
 	{from: sbdhSender, space: sbdhSpace, local: "Identifier", to: sbdhSenderID, text: true},
@@ -31,6 +35,9 @@ var sbdhSteps = []step{
 // fromSBDH is the extractor "sbdh": sbdh:{sender}/{InstanceIdentifier} of a
 // Standard Business Document Header.
 func fromSBDH(_ *Message, p payload, _ *settings) (Found, Code, bool) {
+	if !p.mayBe(sbdhRoot) {
+		return Found{}, SBDHUnknownRoot, false
+	}
 	w := newWalker(p.data, sbdhSteps, SBDHUnknownRoot)
 	var s sbdh
 	if code, found := w.read(&s); code != "" {

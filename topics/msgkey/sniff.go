@@ -28,7 +28,8 @@ const (
 type payload struct {
 	data   []byte // without byte order mark and leading blanks; of UTF-16 as received
 	format Format
-	utf16  bool // is UTF-16: its format is known, its key is not read
+	root   []byte // local name of XML's root element, if it can be told at a glance
+	utf16  bool   // is UTF-16: its format is known, its key is not read
 }
 
 // Sniff tells the format of a value. EDIFACT covers its interactive form (UIB).
@@ -43,7 +44,11 @@ func clean(value []byte) payload {
 	data = bytes.TrimLeft(data, leadingBlanks)
 	// UTF-16 without a mark, in either order, as its leading NUL is gone.
 	wide := bytes.HasPrefix(data, []byte("<\x00"))
-	return payload{data: data, format: sniff(data), utf16: wide}
+	p := payload{data: data, format: sniff(data), utf16: wide}
+	if p.format == FormatXML {
+		p.root = rootName(data)
+	}
+	return p
 }
 
 func sniff(data []byte) Format {

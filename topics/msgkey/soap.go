@@ -48,7 +48,7 @@ var soapSteps = []step{
 func as4FromSOAP(data []byte) (from, messageID string, code Code) {
 	p := clean(data)
 	switch {
-	case p.format != FormatXML:
+	case p.format != FormatXML, !p.mayBe("Envelope"):
 		return "", "", AS4NotSOAP
 	case p.utf16:
 		return "", "", XMLEncoding

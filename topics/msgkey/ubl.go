@@ -32,7 +32,7 @@ const (
 var ublSteps = []step{
 	{from: document, space: ublInvoiceSpace, local: "Invoice", to: ublRoot},
 	{from: document, space: ublCreditNoteSpace, local: "CreditNote", to: ublRoot},
-	{from: document, space: sbdhSpace, local: "StandardBusinessDocument", to: envelope},
+	{from: document, space: sbdhSpace, local: sbdhRoot, to: envelope},
 	{from: envelope, space: sbdhSpace, local: "StandardBusinessDocumentHeader", to: envelopeHeader},
 	{from: envelope, space: ublInvoiceSpace, local: "Invoice", to: ublRoot},
 	{from: envelope, space: ublCreditNoteSpace, local: "CreditNote", to: ublRoot},
@@ -56,6 +56,9 @@ var ublSteps = []step{
 // fromUBL is the extractor "ubl": ubl:{inv|cn}/{seller}/{BT-1}/{BT-2} of a UBL
 // 2.1 Invoice or CreditNote, bare or in an SBDH envelope.
 func fromUBL(_ *Message, p payload, with *settings) (Found, Code, bool) {
+	if !p.mayBe("Invoice", "CreditNote", sbdhRoot) {
+		return Found{}, UBLUnknownRoot, false
+	}
 	w := newWalker(p.data, ublSteps, UBLUnknownRoot)
 	var u ubl
 	if code, found := w.read(&u); code != "" {
