@@ -55,7 +55,8 @@ func (w *formWriter) end(separator, decimal byte) {
 	rest := w.value
 	if mark := bytes.IndexByte(rest, decimal); mark >= 0 && !w.long && isNumber(rest, mark) {
 		w.data(rest[:mark])
-		_, _ = w.Write([]byte{formEscape, formDecimal})
+		_ = w.WriteByte(formEscape)
+		_ = w.WriteByte(formDecimal)
 		rest = rest[mark+1:]
 	}
 	w.data(rest)

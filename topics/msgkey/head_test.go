@@ -188,7 +188,7 @@ func TestHeadKeysAreInjective(t *testing.T) {
 		} {
 			key := c.key(t)
 			if before, ok := seen[key]; ok {
-				require.Equal(t, before, [2]string{a, b}, "key %q, seed %d", key, seed)
+				require.Equal(t, [2]string{a, b}, before, "key %q, seed %d", key, seed)
 			}
 			require.True(t, strings.HasPrefix(key, c.extractor+":"), key)
 			seen[key] = [2]string{a, b}
