@@ -89,11 +89,11 @@ func registration(f *flow, n, offset int64, keyer rules.Keyer) ledger.Registrati
 		r.Reason = topics.CodeScopeMalformed
 		return r
 	}
-	key, code := keyer.Key(scope, v, func(string, int) ([]byte, bool) { return nil, false })
-	if code != "" {
-		r.Reason = code
+	keyed := keyer.Key(scope, v, func(string, int) ([]byte, bool) { return nil, false })
+	if keyed.Code != "" {
+		r.Reason = keyed.Code
 		return r
 	}
-	r.Keys = []ledger.Key{key}
+	r.Keys = []ledger.Key{keyed.Key}
 	return r
 }

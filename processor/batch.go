@@ -15,10 +15,17 @@ type item struct {
 	rec  *kgo.Record
 	reg  *ledger.Registration
 
+	observe   bool // the rules say: nothing is dropped
+	noPayload bool // the rules say: repeats go without their value
+
 	res     *ledger.Result
 	verdict ledger.Verdict
 	reason  string
 }
+
+// observed reports whether the record goes to clean although it would not in a
+// flow that enforces. Its status tells what would have become of it.
+func (it *item) observed() bool { return it.observe && observes(it.verdict, it.reason) }
 
 // end is the position behind the item's record.
 func (it *item) end() ledger.Position { return it.reg.Origin.Next() }
@@ -52,11 +59,11 @@ func (b *batch) reset(n int) {
 }
 
 // add takes a record, whose registration is still to be filled in.
-func (b *batch) add(p *part, rec *kgo.Record) *ledger.Registration {
+func (b *batch) add(p *part, rec *kgo.Record) *item {
 	n := len(b.items)
 	b.regs, b.results = b.regs[:n+1], b.results[:n+1]
 	b.items = append(b.items, item{part: p, rec: rec, reg: &b.regs[n], res: &b.results[n]})
-	return &b.regs[n]
+	return &b.items[n]
 }
 
 // key keeps the one key of a registration.

@@ -53,8 +53,12 @@ type Memory interface {
 
 // Keyer finds a record's key by the flow's rule.
 type Keyer interface {
-	// Key returns the key in its ledger scope, or a closed code.
-	Key(s topics.Scope, value []byte, header func(name string, back int) ([]byte, bool)) (ledger.Key, string)
+	// Key returns the key in its ledger scope, or a closed code, and how the record
+	// is dealt with.
+	Key(s topics.Scope, value []byte, header func(name string, back int) ([]byte, bool)) ledger.Keyed
+	// Observes reports whether a record of a scope whose key is not looked for goes
+	// to clean, marked.
+	Observes(s topics.Scope) bool
 	// LedgerScope is the key space of a key that is known already.
 	LedgerScope(s topics.Scope, key string) string
 }

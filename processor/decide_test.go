@@ -96,17 +96,22 @@ func TestOmits(t *testing.T) {
 		copy    int64
 		copies  int64
 		omits   bool
+		none    bool // payload: none
 	}{
-		{ledger.Seen, 1, 20, false},
-		{ledger.Seen, 20, 20, false},
-		{ledger.Seen, 21, 20, true},
-		{ledger.Drift, 1, 20, false},
-		{ledger.Drift, 21, 20, true},
-		{ledger.Seen, 1, 0, true},
-		{ledger.Drift, 1, 0, true},
-		{ledger.New, 0, 0, false},
-		{ledger.Invalid, 0, 0, false},
+		{ledger.Seen, 1, 20, false, false},
+		{ledger.Seen, 20, 20, false, false},
+		{ledger.Seen, 21, 20, true, false},
+		{ledger.Drift, 1, 20, false, false},
+		{ledger.Drift, 21, 20, true, false},
+		{ledger.Seen, 1, 0, true, false},
+		{ledger.Drift, 1, 0, true, false},
+		{ledger.Seen, 1, 20, true, true},
+		{ledger.Drift, 1, 20, true, true},
+		{ledger.New, 0, 20, false, true},
+		{ledger.Invalid, 0, 20, false, true},
+		{ledger.New, 0, 0, false, false},
+		{ledger.Invalid, 0, 0, false, false},
 	} {
-		require.Equal(t, c.omits, omits(c.verdict, &ledger.Result{Copy: c.copy}, c.copies), "%+v", c)
+		require.Equal(t, c.omits, omits(c.verdict, &ledger.Result{Copy: c.copy}, c.none, c.copies), "%+v", c)
 	}
 }

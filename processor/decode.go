@@ -18,7 +18,8 @@ const (
 // decode makes a record's registration: scope from where the input tells it, key
 // and hash by the flow's rule. What cannot be judged is INVALID with a closed code
 // and goes on through the same steps.
-func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o ledger.Origin) {
+func (s *session) decode(b *batch, it *item, rec *kgo.Record, o ledger.Origin) {
+	r := it.reg
 	*r = ledger.Registration{
 		Origin:        o,
 		Account:       ledger.UnreadableScope,
@@ -45,15 +46,18 @@ func (s *session) decode(b *batch, r *ledger.Registration, rec *kgo.Record, o le
 		r.Reason = reasonScopeMalformed
 	case forged:
 		r.Reason = topics.CodeTenantMismatch
+		it.observe = s.cfg.Keyer.Observes(topics.Scope{Tenant: tenant, Flow: scope.Flow})
 	default:
-		key, code := s.cfg.Keyer.Key(scope.Scope, rec.Value, func(name string, back int) ([]byte, bool) {
+		keyed := s.cfg.Keyer.Key(scope.Scope, rec.Value, func(name string, back int) ([]byte, bool) {
 			return s.cfg.Input.Nth(rec.Headers, name, back)
 		})
-		if code != "" {
-			r.Reason = code
+		it.observe, it.noPayload = keyed.Observe, keyed.NoPayload
+		r.HashMode, r.CanonicalSHA256 = keyed.HashMode, keyed.CanonicalSHA256
+		if keyed.Code != "" {
+			r.Reason = keyed.Code
 			break
 		}
-		r.Keys = b.key(key)
+		r.Keys = b.key(keyed.Key)
 	}
 }
 

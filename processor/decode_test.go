@@ -33,7 +33,7 @@ func TestTenantOfTheRawTopic(t *testing.T) {
 				routes: map[string]*topics.Route{rawTopic: {Raw: rawTopic, Tenant: c.tenant}},
 			}
 			var r ledger.Registration
-			s.decode(&batch{}, &r, &kgo.Record{
+			s.decode(&batch{}, &item{reg: &r}, &kgo.Record{
 				Topic: rawTopic, Key: []byte(c.key), Value: make([]byte, c.value),
 				Headers: []kgo.RecordHeader{{Key: topics.HeaderKey, Value: []byte("1")}},
 			}, ledger.Origin{})

@@ -79,6 +79,11 @@ func (s *session) isolate(ctx context.Context, b *batch, cause error) error {
 		s.at("refusal recorded")
 		s.forgetFact(b, it)
 		r = rejection{reason: reasonOutputRejected}
+	case it.observed():
+		// Counted as INVALID already, with the reason it has in the ledger. What
+		// clean refused goes to dead-letter, and is not tried there again.
+		s.at("observed record refused")
+		r = rejection{reason: reasonOutputRejected}
 	case !r.reference:
 		s.at("reference chosen")
 		r = rejection{reason: it.reason, reference: true}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dedupledger/ledger"
@@ -275,7 +276,7 @@ func (w *learner) keep(rec *kgo.Record) (told, bool) {
 		return told{}, false
 	}
 	epoch := w.epochs.at(o.Origin.Offset)
-	if o.Verdict == ledger.New {
+	if o.ID != uuid.Nil {
 		// The dedup-id proves topic id and epoch; another one is an output of a
 		// topic of this name that is gone.
 		e, ok := o.Epoch(w.p.id.Topic, w.l.from.Epoch, w.latest)

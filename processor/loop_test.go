@@ -47,13 +47,20 @@ type bundle struct {
 // no rules.
 type headerKey struct{}
 
-func (headerKey) Key(s topics.Scope, _ []byte, header func(string, int) ([]byte, bool)) (ledger.Key, string) {
+func (k headerKey) Key(s topics.Scope, _ []byte, header func(string, int) ([]byte, bool)) ledger.Keyed {
 	v, ok := header(topics.HeaderKey, 0)
 	if !ok {
-		return ledger.Key{}, "key.not_found"
+		return ledger.Keyed{Code: "key.not_found", HashMode: ledger.HashRaw, Observe: k.Observes(s)}
 	}
-	return ledger.Key{Scope: s.String(), Key: "hdr:" + string(v), Window: time.Hour}, ""
+	return ledger.Keyed{
+		Key:      ledger.Key{Scope: s.String(), Key: "hdr:" + string(v), Window: time.Hour},
+		HashMode: ledger.HashRaw, Observe: k.Observes(s), NoPayload: s.Flow == "bare",
+	}
 }
+
+// Observes says so of the flow "watched".
+func (headerKey) Observes(s topics.Scope) bool { return s.Flow == "watched" }
+
 func (headerKey) LedgerScope(s topics.Scope, _ string) string { return s.String() }
 
 func setup(t *testing.T) *bundle { return setupWith(t, nil) }

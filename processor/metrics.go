@@ -17,6 +17,7 @@ type metrics struct {
 	messages      *prometheus.CounterVec
 	scopes        *scopeCounters
 	invalid       *prometheus.CounterVec
+	observed      *prometheus.CounterVec
 	bytes         *prometheus.CounterVec
 	endToEnd      *prometheus.HistogramVec
 	stages        *prometheus.HistogramVec
@@ -44,6 +45,7 @@ func newMetrics(p *Processor) *metrics {
 		messages:      f.counter("dedup_messages_total", "Raw records by verdict, counted after the commit.", "status"),
 		scopes:        newScopeCounters(f, p.cfg.MetricScopes),
 		invalid:       f.counter("dedup_invalid_total", "INVALID records by closed code.", "code"),
+		observed:      f.counter("dedup_observed_messages_total", "Records that went to clean although they are repeats or INVALID: their flows only observe.", "status"),
 		bytes:         f.counter("dedup_bytes_total", "Bytes of record values.", "direction"),
 		endToEnd:      f.histogram("dedup_end_to_end_seconds", "Raw record time to commit.", prometheus.ExponentialBuckets(0.005, 2, 16), "topic"),
 		stages:        f.histogram("dedup_batch_seconds", "Time of a batch by stage.", prometheus.ExponentialBuckets(0.001, 2, 14), "stage"),
@@ -75,6 +77,9 @@ func newMetrics(p *Processor) *metrics {
 func (m *metrics) bear() {
 	for _, v := range []ledger.Verdict{ledger.New, ledger.Seen, ledger.Drift, ledger.Invalid} {
 		m.messages.WithLabelValues(v.String())
+	}
+	for _, v := range []ledger.Verdict{ledger.Seen, ledger.Drift, ledger.Invalid} {
+		m.observed.WithLabelValues(v.String())
 	}
 	for _, d := range []string{"in", "clean", "duplicates", "dead_letter"} {
 		m.bytes.WithLabelValues(d)
@@ -130,7 +135,7 @@ func (b *batch) accounts() map[string]*verdicts {
 
 // committed counts a batch, only now: redeliveries would count twice.
 func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {
-	var bytes, counts verdicts
+	var bytes, counts, observed verdicts // bytes by where they went, as verdicts say it where none observes
 	var endToEnd prometheus.Observer
 	for i := range b.items {
 		it := &b.items[i]
@@ -138,7 +143,12 @@ func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {
 		if it.verdict == ledger.Invalid {
 			m.invalid.WithLabelValues(it.reason).Inc()
 		}
-		bytes[it.verdict] += len(outs[i].Value)
+		if it.observed() {
+			observed[it.verdict]++
+			bytes[ledger.New] += len(outs[i].Value)
+		} else {
+			bytes[it.verdict] += len(outs[i].Value)
+		}
 		bytes[0] += len(it.rec.Value)
 		if i == 0 || it.rec.Topic != b.items[i-1].rec.Topic {
 			endToEnd = m.endToEnd.WithLabelValues(it.rec.Topic)
@@ -146,6 +156,7 @@ func (m *metrics) committed(session int, b *batch, outs []*kgo.Record) {
 		endToEnd.Observe(max(0, b.committed.Sub(it.rec.Timestamp).Seconds()))
 	}
 	counts.each(func(v ledger.Verdict, n float64) { m.messages.WithLabelValues(v.String()).Add(n) })
+	observed.each(func(v ledger.Verdict, n float64) { m.observed.WithLabelValues(v.String()).Add(n) })
 	for account, of := range b.accounts() {
 		m.scopes.add(account, of)
 	}

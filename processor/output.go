@@ -27,7 +27,7 @@ func (s *session) outputs(b *batch) []*kgo.Record {
 		f := topics.Facts{
 			Origin: it.reg.Origin, Verdict: it.verdict, Reason: it.reason,
 			PayloadSHA256: it.reg.PayloadSHA256, Entry: it.res.Entry, Repeat: it.res.Repeat,
-			Omit: omits(it.verdict, it.res, s.cfg.PayloadCopies),
+			Omit: omits(it.verdict, it.res, it.noPayload, s.cfg.PayloadCopies), Observed: it.observed(),
 		}
 		if it.reg.Account != ledger.UnreadableScope {
 			f.Scope = it.reg.Account

@@ -28,7 +28,7 @@ type Output struct {
 	Verdict  ledger.Verdict // New too for a released copy
 	Released bool
 	Origin   Place     // of the raw record; its topic may be an id's text, see Place.In
-	ID       uuid.UUID // dedup-id; zero outside clean topics
+	ID       uuid.UUID // dedup-id: of all that is in clean, zero elsewhere
 	// Scope is tenant:flow as the record had it, zero where it could not be
 	// read; the ledger scope is a matter of the rules.
 	Scope         Scope
@@ -124,20 +124,27 @@ func (r *headerReader) readJudged(o *Output) {
 	if !o.ExpiresAt.After(o.FirstSeenAt) {
 		r.fail(HeaderExpiresAt, "after "+HeaderFirstSeenAt)
 	}
+	o.ID = r.id(o.Verdict == ledger.New)
+}
+
+// id is of every record in clean. Repeats and INVALID are there where their flow
+// only observes.
+func (r *headerReader) id(must bool) uuid.UUID {
 	text := r.last(HeaderID)
-	if text == "" && o.Verdict != ledger.New {
-		return
+	if text == "" && !must {
+		return uuid.Nil
 	}
 	id, ok := parseUUID(text)
 	if !ok {
 		r.fail(HeaderID, "a UUID")
 	}
-	o.ID = id
+	return id
 }
 
 // readInvalid reads what an INVALID may have: no row, so no times; perhaps no
-// key, perhaps no scope.
+// key, perhaps no scope, and an id where it is in clean.
 func (r *headerReader) readInvalid(o *Output) {
+	o.ID = r.id(false)
 	o.Key = r.key()
 	if r.last(HeaderScope) != "" {
 		o.Scope = r.scope()

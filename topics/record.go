@@ -19,7 +19,8 @@ type Facts struct {
 	PayloadSHA256 [32]byte
 	Entry         ledger.Entry // the live row; for a NEW its own. Not read for INVALID
 	Repeat        int64        // repeats including this one; of SEEN and DRIFT
-	Omit          bool         // a SEEN or DRIFT leaves its value out
+	Omit          bool         // a SEEN or DRIFT leaves its value out, in duplicates
+	Observed      bool         // goes to clean, whatever its verdict: its flow only observes
 }
 
 // Builder makes the output records of one raw topic. Outputs share the memory
@@ -80,15 +81,15 @@ func (b *Builder) target(known map[string]target, of func(Scope) string, scope s
 	return t
 }
 
-// Output builds the one output of a record: clean for NEW, duplicates for SEEN
-// and DRIFT, dead-letter for INVALID. A topic that depends on the record's scope
+// Output builds the one output of a record: clean for NEW and for what is
+// Observed, duplicates for SEEN and DRIFT, dead-letter for INVALID. A topic that depends on the record's scope
 // may not be there: then the layout does not count its partitions, and the
 // output must not be produced.
 func (b *Builder) Output(in *kgo.Record, f *Facts) *kgo.Record {
-	switch f.Verdict {
-	case ledger.New:
+	switch {
+	case f.Verdict == ledger.New || f.Observed:
 		return b.Clean(in, f)
-	case ledger.Seen, ledger.Drift:
+	case f.Verdict == ledger.Seen || f.Verdict == ledger.Drift:
 		return b.Duplicate(in, f)
 	default:
 		return b.DeadLetter(in, f)
@@ -96,20 +97,24 @@ func (b *Builder) Output(in *kgo.Record, f *Facts) *kgo.Record {
 }
 
 // Clean passes the record on: key, value (nil stays nil), timestamp, partition
-// and foreign headers as they came, ours behind them.
+// and foreign headers as they came, ours behind them. The id is the record's own,
+// also of a repeat that is only observed: each is a message of its own to readers.
+// One that is INVALID has no row, so no times, and perhaps no key.
 func (b *Builder) Clean(in *kgo.Record, f *Facts) *kgo.Record {
 	ours := 8
 	if f.Reason != "" {
 		ours++
 	}
 	w := newHeaderWriter(in, f, ours, cleanFixed+len(in.Topic))
-	w.text(HeaderKey, f.Key)
+	w.optional(HeaderKey, f.Key)
 	w.text(HeaderScope, f.Scope)
 	id := f.Origin.ID()
 	w.uuid(HeaderID, id)
 	w.text(HeaderStatus, f.Verdict.String())
 	w.place(HeaderOrigin, in.Topic, f.Origin)
-	w.window(&f.Entry)
+	if f.Verdict != ledger.Invalid {
+		w.window(&f.Entry)
+	}
 	w.hash(HeaderSHA256, &f.PayloadSHA256)
 	w.optional(HeaderReason, f.Reason)
 	return b.record(in, b.clean, w.headers)

@@ -49,6 +49,35 @@ var controls = []control{
 		in: unit, test: "TestTopicMadeAgainBeforeItsFirstPartition", says: `outputs did not come`,
 	},
 	{
+		name: "what is only observed is learned as accepted, for it is in clean",
+		file: "processor/learn.go",
+		changes: []change{{
+			`	o.SourceService = w.s.cfg.Input.SourceService(rec.Headers)
+`, `	if o.ID != uuid.Nil && o.Key != "" {
+		o.Verdict = ledger.New
+	}
+	o.SourceService = w.s.cfg.Input.SourceService(rec.Headers)
+`,
+		}},
+		in: unit, test: "TestObservedIsNoNewWhenItIsLearned", says: `expected: |Not equal`,
+	},
+	{
+		name: "a record that clean refused sent to clean again, for its flow only observes",
+		file: "processor/decide.go",
+		changes: []change{{
+			`v != ledger.New && reason != reasonTooLarge && reason != reasonOutputRejected`, `v != ledger.New && reason != reasonTooLarge`,
+		}},
+		in: unit, test: "TestObservedThatCleanRefuses", says: `outputs did not come`,
+	},
+	{
+		name: "mode: observe taken as enforce",
+		file: "processor/decide.go",
+		changes: []change{{
+			`return v != ledger.New && reason`, `return v == ledger.New && reason`,
+		}},
+		in: unit, test: "TestObserve", says: `Not equal`,
+	},
+	{
 		name: "an orphan decides like any row",
 		file: "migrations/sql/00009_recount.sql",
 		changes: []change{{

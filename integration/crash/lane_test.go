@@ -64,7 +64,7 @@ type lane struct {
 func (w *world) lane(ctx context.Context, n int, seed uint64, learns bool) (l *lane, err error) {
 	l = &lane{
 		world: w, n: n, ctx: ctx, log: w.log.With("lane", n), rng: rand.New(rand.NewPCG(seed, uint64(n))),
-		scopes: []string{fmt.Sprintf("lane%d:as2", n), fmt.Sprintf("lane%d:as4", n)}, learns: learns,
+		scopes: []string{fmt.Sprintf("lane%d:as2", n), fmt.Sprintf("lane%d:as4", n), fmt.Sprintf("lane%d:%s", n, watched)}, learns: learns,
 		ids: map[string]ledger.TopicID{}, books: newBooks(), next: map[[2]any]int64{}, lastOut: map[[2]any]int64{},
 	}
 	if l.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "duplicates", "dead-letter")); err != nil {

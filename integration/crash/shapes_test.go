@@ -48,13 +48,22 @@ type keyer struct{}
 const shortKey = "short"
 
 // Key is the header's value in the scope.
-func (keyer) Key(s topics.Scope, _ []byte, header func(string, int) ([]byte, bool)) (ledger.Key, string) {
+func (k keyer) Key(s topics.Scope, _ []byte, header func(string, int) ([]byte, bool)) ledger.Keyed {
 	v, ok := header(topics.HeaderKey, 0)
 	if !ok {
-		return ledger.Key{}, noKey
+		return ledger.Keyed{Code: noKey, HashMode: ledger.HashRaw, Observe: k.Observes(s)}
 	}
-	return ledger.Key{Scope: s.String(), Key: "hdr:" + string(v), Window: windowOf(string(v))}, ""
+	return ledger.Keyed{
+		Key:      ledger.Key{Scope: s.String(), Key: "hdr:" + string(v), Window: windowOf(string(v))},
+		HashMode: ledger.HashRaw, Observe: k.Observes(s),
+	}
 }
+
+// watched is the flow that is only observed.
+const watched = "watched"
+
+// Observes is of mode: observe.
+func (keyer) Observes(s topics.Scope) bool { return s.Flow == watched }
 
 // LedgerScope is the scope itself.
 func (keyer) LedgerScope(s topics.Scope, _ string) string { return s.String() }

@@ -36,6 +36,8 @@ func (c *checker) compile() compiled {
 	c.extractors()
 	c.namespace()
 	c.window()
+	c.oneOf("mode", c.rule.Mode, ModeEnforce, ModeObserve)
+	c.oneOf("payload", c.rule.Payload, PayloadFull, PayloadNone)
 	c.later()
 	return out
 }
@@ -128,6 +130,13 @@ func (c *checker) window() {
 	}
 }
 
+// oneOf refuses a word that is none of those allowed.
+func (c *checker) oneOf(name string, s Setting[string], allowed ...string) {
+	if s.Set && !slices.Contains(allowed, s.Value) {
+		c.report(s.At, name, strconv.Quote(s.Value), "write "+strings.Join(allowed, " or "))
+	}
+}
+
 // later refuses every setting without a feature behind it at any value but the
 // documented default: taken silently, it would promise what nobody does.
 func (c *checker) later() {
@@ -136,11 +145,9 @@ func (c *checker) later() {
 		name      string
 		got, want Setting[string]
 	}{
-		{"mode", r.Mode, d.Mode},
 		{"entry", r.Entry, d.Entry},
 		{"hash", r.Hash, d.Hash},
 		{"durability", r.Durability, d.Durability},
-		{"payload", r.Payload, d.Payload},
 	} {
 		if s.got.Set && s.got.Value != s.want.Value {
 			c.report(s.got.At, s.name, strconv.Quote(s.got.Value), comesLater+"leave it at "+s.want.Value)

@@ -8,7 +8,7 @@
 // those characters (message-keys: the encoding writes them as %XX).
 //
 // What makes a key (extractors) is decided by Set.Flow from the scope alone;
-// what is decided once the key is known (window, namespace, with_date) by
-// Flow.Decide. Both are meant for every record: no allocation once a scope has
+// what is decided once the key is known (window, namespace, with_date, mode,
+// payload) by Flow.Decide. Both are meant for every record: no allocation once a scope has
 // been seen, no regular expression, time bounded by the length of the key.
 package rules

@@ -61,7 +61,7 @@ func TestExplainIsWhatIsDone(t *testing.T) {
 			} else if rng.IntN(2) == 0 {
 				text += " extractors=[" + pick("header", "edifact", "x12") + "]"
 			}
-			text += pick("", fmt.Sprintf(" window=%dd", i+1)) + pick("", " namespace=n"+fmt.Sprint(i)) + pick("", " with_date=true", " with_date=false")
+			text += pick("", fmt.Sprintf(" window=%dd", i+1)) + pick("", " namespace=n"+fmt.Sprint(i)) + pick("", " with_date=true", " with_date=false") + pick("", "", " mode=observe", " mode=enforce") + pick("", "", " payload=none", " payload=full")
 			texts = append(texts, text)
 		}
 		s := newSet(t, rng.IntN(2) == 0, texts...)
@@ -75,7 +75,8 @@ func TestExplainIsWhatIsDone(t *testing.T) {
 		d := flow.Decide(key)
 		want := map[string]string{
 			"window": setting.FormatDuration(d.Window), "namespace": d.Namespace, "with_date": fmt.Sprint(d.WithDate),
-			"extractors": fmt.Sprint(flow.Extractors),
+			"extractors": fmt.Sprint(flow.Extractors), "mode": map[bool]string{false: "enforce", true: "observe"}[d.Observe],
+			"payload": map[bool]string{false: "full", true: "none"}[d.NoPayload],
 		}
 		for _, e := range explained {
 			require.Len(t, e.Choices, 1)

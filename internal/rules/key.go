@@ -16,25 +16,36 @@ type Keyer struct{ set *Set }
 func NewKeyer(s *Set) Keyer { return Keyer{set: s} }
 
 // Key runs the flow's chain and returns the key in its ledger scope with its
-// window, or a closed code. header gives the value of a header by name, counted
-// from the last (msgkey.Message).
-func (k Keyer) Key(s topics.Scope, value []byte, header func(name string, back int) ([]byte, bool)) (ledger.Key, string) {
+// window, or a closed code, and what else the rules say of the record: where no
+// key was found, those without key. header gives the value of a
+// header by name, counted from the last (msgkey.Message).
+func (k Keyer) Key(s topics.Scope, value []byte, header func(name string, back int) ([]byte, bool)) ledger.Keyed {
 	var text [longestScope]byte
 	scope := append(append(append(text[:0], s.Tenant...), ':'), s.Flow...)
 	flow, known := k.set.flowOf(scope)
 	if !known {
-		return ledger.Key{}, FlowUnknown
+		return ledger.Keyed{Code: FlowUnknown, HashMode: ledger.HashRaw} // no rule, so none says that it is observed
 	}
 	found, code := flow.chain.Extract(&msgkey.Message{Value: value, Header: header})
 	if code != "" {
-		return ledger.Key{}, string(code)
+		return ledger.Keyed{Code: string(code), HashMode: ledger.HashRaw, Observe: flow.Observes()}
 	}
 	d := flow.Decide(found.Key)
-	key := ledger.Key{Scope: d.LedgerScope, Key: found.Key, Window: d.Window}
-	if d.WithDate {
-		key.Key = found.KeyWithDate()
+	keyed := ledger.Keyed{
+		Key:      ledger.Key{Scope: d.LedgerScope, Key: found.Key, Window: d.Window},
+		HashMode: ledger.HashRaw, Observe: d.Observe, NoPayload: d.NoPayload,
 	}
-	return key, ""
+	if d.WithDate {
+		keyed.Key.Key = found.KeyWithDate()
+	}
+	return keyed
+}
+
+// Observes reports what mode says of records of a scope that have no key, or are
+// not looked into: of the rules without key.
+func (k Keyer) Observes(s topics.Scope) bool {
+	flow, known := k.set.Flow(s.String())
+	return known && flow.Observes()
 }
 
 // LedgerScope is the key space of a key that is known already: of an output

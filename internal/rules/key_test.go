@@ -46,9 +46,9 @@ func TestKeyer(t *testing.T) {
 		{"acme", "header-only", nil, ledger.Key{}, "key.not_found"},
 		{"beta", "other", header, ledger.Key{}, "flow.unknown"},
 	} {
-		key, code := keyer.Key(topics.Scope{Tenant: c.tenant, Flow: c.flow}, []byte(interchange), c.header)
-		require.Equal(t, c.code, code)
-		require.Equal(t, c.key, key)
+		keyed := keyer.Key(topics.Scope{Tenant: c.tenant, Flow: c.flow}, []byte(interchange), c.header)
+		require.Equal(t, c.code, keyed.Code)
+		require.Equal(t, c.key, keyed.Key)
 	}
 }
 

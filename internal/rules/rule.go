@@ -13,6 +13,14 @@ const (
 	DefaultWindow = 30 * setting.Day
 )
 
+// The values of mode and payload.
+const (
+	ModeEnforce = "enforce"
+	ModeObserve = "observe"
+	PayloadFull = "full"
+	PayloadNone = "none"
+)
+
 // Setting is a value a rule may set, with the place where it is written.
 type Setting[T any] struct {
 	Value T
@@ -84,7 +92,7 @@ func Builtin() []Rule {
 func defaults() Rule {
 	return Rule{
 		At:         builtinPlace(),
-		Mode:       builtin("enforce"),
+		Mode:       builtin(ModeEnforce),
 		Entry:      builtin("auto"),
 		Extractors: builtin([]string{"header", "auto"}),
 		Aliases:    builtin([]string(nil)),
@@ -95,7 +103,7 @@ func defaults() Rule {
 		Lenient:    builtin(false),
 		WithDate:   builtin(false),
 		Durability: builtin("strict"),
-		Payload:    builtin("full"),
+		Payload:    builtin(PayloadFull),
 	}
 }
 

@@ -66,6 +66,18 @@ func (s *Set) Rules() []Rule {
 	return out
 }
 
+// Observing are the rules that say mode: observe, in order. What they apply to is
+// not enforced: law 2 does not hold there.
+func (s *Set) Observing() []Rule {
+	var out []Rule
+	for i := range s.rules {
+		if s.rules[i].Mode.Value == ModeObserve {
+			out = append(out, s.rules[i].Rule)
+		}
+	}
+	return out
+}
+
 // Windows are the shortest and the longest window that a record can get, with
 // the place where each is written.
 func (s *Set) Windows() (shortest, longest Setting[time.Duration]) {
@@ -106,7 +118,7 @@ func (s *Set) flowOf(scope []byte) (*Flow, bool) {
 
 // resolve reads all rules for a scope; nil means that it is unknown.
 func (s *Set) resolve(scope string) *Flow {
-	f := &Flow{set: s, scope: scope, keyed: newBitset(len(s.rules)), window: unset, namespace: unset, withDate: unset}
+	f := &Flow{set: s, scope: scope, keyed: newBitset(len(s.rules)), chosen: nothing()}
 	chain, known := unset, false
 	for i := range s.rules {
 		r := &s.rules[i]
@@ -119,16 +131,14 @@ func (s *Set) resolve(scope string) *Flow {
 		}
 		known = known || i < len(s.rules)-1
 		first(&chain, i, r.Extractors.Set)
-		first(&f.window, i, r.Window.Set)
-		first(&f.namespace, i, r.Namespace.Set)
-		first(&f.withDate, i, r.WithDate.Set)
+		f.chosen.take(i, &r.Rule)
 	}
 	if !known {
 		return nil
 	}
 	f.Extractors = s.rules[chain].Extractors.Value
 	f.chain, _ = msgkey.NewChain(f.Extractors...) // checked when the rule was compiled
-	f.space = LedgerScope(scope, s.rules[f.namespace].Namespace.Value)
+	f.space = LedgerScope(scope, s.rules[f.chosen.namespace].Namespace.Value)
 	return f
 }
 

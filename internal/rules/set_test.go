@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dedupledger/internal/setting"
+	"dedupledger/topics"
 	"dedupledger/topics/msgkey"
 )
 
@@ -108,6 +109,42 @@ func TestFirstRuleThatSetsASettingWins(t *testing.T) {
 	require.Equal(t, Decision{Window: 5 * time.Second, Namespace: "shared", LedgerScope: "beta:shared"}, d)
 }
 
+// TestObserve: the mode goes by the key where there is one, and by the rules
+// without key where there is none.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	s := newSet(t, true,
+		"match=acme:* key=edifact:40/* mode=observe payload=none",
+		"match=newco:* key=as2:* mode=enforce",
+		"match=newco:* mode=observe")
+	for _, c := range []struct {
+		scope, key   string
+		observe, any bool
+	}{
+		{"acme:edifact", "edifact:40/1", true, false},
+		{"acme:edifact", "edifact:41/1", false, false},
+		{"newco:as2", "as2:x", false, true},
+		{"newco:as2", "hdr:x", true, true},
+		{"beta:as2", "hdr:x", false, false},
+	} {
+		f, _ := s.Flow(c.scope)
+		d := f.Decide(c.key)
+		require.Equal(t, c.observe, d.Observe, c.key)
+		require.Equal(t, c.key == "edifact:40/1", d.NoPayload, c.key)
+		require.Equal(t, c.any, f.Observes(), c.scope)
+		require.Equal(t, c.any, NewKeyer(s).Observes(topics.Scope{Tenant: strings.Split(c.scope, ":")[0], Flow: "as2"}))
+	}
+	require.False(t, NewKeyer(newSet(t, false, "match=a:b mode=observe")).Observes(topics.Scope{Tenant: "a", Flow: "c"}), "a flow that is not known")
+	require.Equal(t, []string{"dedup.yaml:1 acme:* edifact:40/*", "dedup.yaml:3 newco:* "}, observing(s))
+}
+
+func observing(s *Set) (lines []string) {
+	for _, r := range s.Observing() {
+		lines = append(lines, r.Mode.At.String()+" "+r.Match.Value+" "+r.Key.Value)
+	}
+	return lines
+}
+
 func TestEmptyNamespaceExempts(t *testing.T) {
 	t.Parallel()
 	s := newSet(t, true, "match=acme:as2 namespace=", "match=acme:* namespace=all")
@@ -156,7 +193,7 @@ func TestEveryErrorAtOnce(t *testing.T) {
 		`match=*:* extractors=[header ubl edi header json]`,
 		`match=*:* extractors=[] namespace=a:b`,
 		`match=*:* extractors=auto with_date=yes`,
-		`match=*:* mode=observe entry=kafka aliases=[sbdh] hash=edi ttl_max=7d lenient=true durability=fast payload=none`,
+		`match=*:* mode=observed entry=kafka aliases=[sbdh] hash=edi ttl_max=7d lenient=true durability=fast payload=some`,
 		`match=*:* mode=enforce entry=auto aliases=[] hash=raw ttl_max=400d lenient=false durability=strict payload=full`,
 	} {
 		r, ps := readRule(i, text)
@@ -182,11 +219,11 @@ dedup.yaml:6: flows[5].extractors: []: needs at least one of NAMES
 dedup.yaml:6: flows[5].namespace: "a:b": write 1 to 40 of letters, digits, . _ -
 dedup.yaml:7: flows[6].extractors: "auto": write a list: [a, b]
 dedup.yaml:7: flows[6].with_date: "yes": write true or false
-dedup.yaml:8: flows[7].mode: "observe": comes with a later release; leave it at enforce
+dedup.yaml:8: flows[7].mode: "observed": write enforce or observe
+dedup.yaml:8: flows[7].payload: "some": write full or none
 dedup.yaml:8: flows[7].entry: "kafka": comes with a later release; leave it at auto
 dedup.yaml:8: flows[7].hash: "edi": comes with a later release; leave it at raw
 dedup.yaml:8: flows[7].durability: "fast": comes with a later release; leave it at strict
-dedup.yaml:8: flows[7].payload: "none": comes with a later release; leave it at full
 dedup.yaml:8: flows[7].aliases: "sbdh": comes with a later release; leave it unset
 dedup.yaml:8: flows[7].lenient: "true": comes with a later release; leave it at false
 dedup.yaml:8: flows[7].ttl_max: "7d": comes with a later release; leave it at 400d`), "NAMES", names),
@@ -214,6 +251,7 @@ func TestDecideEqualsTheDefinition(t *testing.T) {
 			if rnd.IntN(4) > 0 {
 				texts[i] += " key=" + pick("k:*", "*", "k:{1,2}*", "k:1?", "k:12*3", "?:*", "k:{1,12,}*", "j:*", "k:13")
 			}
+			texts[i] += pick("", "", " mode=observe", " mode=enforce") + pick("", "", " payload=none", " payload=full")
 			texts[i] += pick(" window=", " window=", " namespace=n") + fmt.Sprint(1+rnd.IntN(1000))
 			if strings.Contains(texts[i], "window") {
 				texts[i] += "s" + pick("", " with_date=true", " with_date=false")
@@ -234,7 +272,7 @@ func TestDecideEqualsTheDefinition(t *testing.T) {
 }
 
 func (s *Set) plainly(scope, key string) (d Decision, known bool) {
-	var window, namespace, date bool
+	var window, namespace, date, mode, payload bool
 	for i := range s.rules {
 		r := &s.rules[i]
 		last := i == len(s.rules)-1
@@ -250,6 +288,12 @@ func (s *Set) plainly(scope, key string) (d Decision, known bool) {
 		}
 		if r.WithDate.Set && !date {
 			d.WithDate, date = r.WithDate.Value, true
+		}
+		if r.Mode.Set && !mode {
+			d.Observe, mode = r.Mode.Value == "observe", true
+		}
+		if r.Payload.Set && !payload {
+			d.NoPayload, payload = r.Payload.Value == "none", true
 		}
 	}
 	return d, known
