@@ -106,7 +106,7 @@ func TestConfigFlow(t *testing.T) {
 	o = call{}.run(t, "config", "flow", "acme:x", "--key", "4711", "-o", "json")
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &f))
 	require.Equal(t, "hdr:4711", f.Key)
-	require.Len(t, f.Settings, 12)
+	require.Len(t, f.Settings, 19)
 
 	o = call{environ: []string{"DEDUP_BUILTIN_RULES=false"}}.run(t, "config", "flow", "acme:as2")
 	require.Equal(t, exitFailed, o.code)

@@ -38,6 +38,7 @@ func (c *checker) compile() compiled {
 	c.window()
 	c.oneOf("mode", c.rule.Mode, ModeEnforce, ModeObserve)
 	c.oneOf("payload", c.rule.Payload, PayloadFull, PayloadNone)
+	c.options()
 	c.later()
 	return out
 }
@@ -82,6 +83,13 @@ func (c *checker) afterExtraction() {
 		{"hash", r.Hash.Set, r.Hash.At},
 		{"lenient", r.Lenient.Set, r.Lenient.At},
 		{"durability", r.Durability.Set, r.Durability.At},
+		{"sellers", r.Sellers.Set, r.Sellers.At},
+		{"scheme", r.Scheme.Set, r.Scheme.At},
+		{"cxml_order", r.CXMLOrder.Set, r.CXMLOrder.At},
+		{"message_level", r.MessageLevel.Set, r.MessageLevel.At},
+		{"json_pointers", r.JSONPointers.Set, r.JSONPointers.At},
+		{"file_pattern", r.FilePattern.Set, r.FilePattern.At},
+		{"oftp1", r.OFTP1.Set, r.OFTP1.At},
 	} {
 		if s.set {
 			c.report(s.at, s.name, "", "is decided before the key is known; "+
@@ -155,9 +163,6 @@ func (c *checker) later() {
 	}
 	if len(r.Aliases.Value) > 0 {
 		c.report(r.Aliases.At, "aliases", strconv.Quote(strings.Join(r.Aliases.Value, ",")), comesLater+"leave it unset")
-	}
-	if r.Lenient.Value {
-		c.report(r.Lenient.At, "lenient", `"true"`, comesLater+"leave it at false")
 	}
 	if r.TTLMax.Set && r.TTLMax.Value != d.TTLMax.Value {
 		c.report(r.TTLMax.At, "ttl_max", strconv.Quote(setting.FormatDuration(r.TTLMax.Value)), comesLater+"leave it at 400d")

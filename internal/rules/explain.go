@@ -43,6 +43,9 @@ func (r *Rule) all() []perhaps {
 		span("window", r.Window), span("ttl_max", r.TTLMax),
 		yes("lenient", r.Lenient), yes("with_date", r.WithDate),
 		word("durability", r.Durability), word("payload", r.Payload),
+		words("sellers", r.Sellers), word("scheme", r.Scheme), yes("cxml_order", r.CXMLOrder),
+		word("message_level", r.MessageLevel), words("json_pointers", r.JSONPointers),
+		word("file_pattern", r.FilePattern), yes("oftp1", r.OFTP1),
 	}
 }
 

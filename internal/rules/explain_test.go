@@ -32,11 +32,11 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 	s := newSet(t, true, "match=acme:* key=edifact:40/* window=1d with_date=true", "match=acme:as2 namespace=b2b", "match=beta:* window=9d")
 	lines := told(t, s, "acme:as2", "")
-	require.Equal(t, []string{"[header edifact x12] built in"}, lines["extractors"])
+	require.Equal(t, []string{fmt.Sprint(Builtin()[5].Extractors.Value) + " built in"}, lines["extractors"])
 	require.Equal(t, []string{"b2b dedup.yaml:2"}, lines["namespace"])
 	require.Equal(t, []string{"true dedup.yaml:1", "false built in"}, lines["with_date"])
 	require.Equal(t, []string{"1d dedup.yaml:1", "7d built in", "30d built in", "60d built in", "60d built in", "90d built in", "30d built in"}, lines["window"])
-	require.Len(t, lines, 12, "every setting")
+	require.Len(t, lines, 19, "every setting")
 
 	require.Equal(t, []string{"1d dedup.yaml:1"}, told(t, s, "acme:as2", "edifact:40/1")["window"])
 	require.Equal(t, []string{"60d built in"}, told(t, s, "acme:as2", "edifact:41/1")["window"])

@@ -34,6 +34,7 @@ func ruleKeys() []string {
 	return []string{
 		"match", "key", "mode", "entry", "extractors", "aliases", "namespace", "hash", "window", "ttl_max",
 		"lenient", "with_date", "durability", "payload",
+		"sellers", "scheme", "cxml_order", "message_level", "json_pointers", "file_pattern", "oftp1",
 	}
 }
 
@@ -55,6 +56,14 @@ func (r *Rule) readers() map[string]reader {
 		"with_date":  into(&r.WithDate, setting.Written.AsBool),
 		"durability": into(&r.Durability, setting.Written.AsText),
 		"payload":    into(&r.Payload, setting.Written.AsText),
+
+		"sellers":       into(&r.Sellers, setting.Written.AsList),
+		"scheme":        into(&r.Scheme, setting.Written.AsText),
+		"cxml_order":    into(&r.CXMLOrder, setting.Written.AsBool),
+		"message_level": into(&r.MessageLevel, setting.Written.AsText),
+		"json_pointers": into(&r.JSONPointers, setting.Written.AsList),
+		"file_pattern":  into(&r.FilePattern, setting.Written.AsText),
+		"oftp1":         into(&r.OFTP1, setting.Written.AsBool),
 	}
 }
 

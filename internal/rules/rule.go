@@ -1,9 +1,11 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"dedupledger/internal/setting"
+	"dedupledger/topics/msgkey"
 )
 
 // Bounds of a window (ARCHITECTURE §3), and what applies where no rule sets one.
@@ -49,6 +51,15 @@ type Rule struct {
 	WithDate   Setting[bool]          // put the interchange date into the key
 	Durability Setting[string]        // strict
 	Payload    Setting[string]        // full
+
+	// What extractors take for an identity (msgkey.Options).
+	Sellers      Setting[[]string] // kinds of seller identifiers, in order
+	Scheme       Setting[string]   // format
+	CXMLOrder    Setting[bool]     // false
+	MessageLevel Setting[string]   // interchange
+	JSONPointers Setting[[]string] // RFC 6901
+	FilePattern  Setting[string]   // RE2 with capture groups
+	OFTP1        Setting[bool]     // false
 }
 
 // Builtin is what follows the user's rules unless builtin_rules is false. The
@@ -68,16 +79,16 @@ func Builtin() []Rule {
 		match      string
 		extractors []string
 	}{
-		{"*:as2*", []string{"header", "edifact", "x12"}},
-		{"*:as4*", []string{"header"}},
-		{"*:peppol*", []string{"header"}},
+		{"*:as2*", []string{"header", "edifact", "x12", "ubl", "cii", "as2"}},
+		{"*:as4*", []string{"header", "ubl", "cii", "sbdh", "as4"}},
+		{"*:peppol*", []string{"header", "ubl", "cii", "sbdh"}},
 	}
 	rules := make([]Rule, 0, len(windows)+len(chains)+1)
 	for _, w := range windows {
 		rules = append(rules, Rule{Match: builtin("*:*"), Key: builtin(w.key), Window: builtin(w.window)})
 	}
 	for _, c := range chains {
-		rules = append(rules, Rule{Match: builtin(c.match), Extractors: builtin(c.extractors)})
+		rules = append(rules, Rule{Match: builtin(c.match), Extractors: builtin(slices.DeleteFunc(c.extractors, unknown))})
 	}
 	last := defaults()
 	last.Match = builtin("*:*")
@@ -87,6 +98,8 @@ func Builtin() []Rule {
 	}
 	return rules
 }
+
+func unknown(extractor string) bool { return !msgkey.Known(extractor) }
 
 // defaults is the rule behind all rules, which sets everything that must be.
 func defaults() Rule {
@@ -104,6 +117,14 @@ func defaults() Rule {
 		WithDate:   builtin(false),
 		Durability: builtin("strict"),
 		Payload:    builtin(PayloadFull),
+
+		Sellers:      builtin(sellers()),
+		Scheme:       builtin(SchemeFormat),
+		CXMLOrder:    builtin(false),
+		MessageLevel: builtin(LevelInterchange),
+		JSONPointers: builtin([]string(nil)),
+		FilePattern:  builtin(""),
+		OFTP1:        builtin(false),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dedupledger/internal/setting"
-	"dedupledger/topics/msgkey"
 )
 
 // maxRules bounds a set: each scope seen remembers one bit per rule.
@@ -119,7 +118,7 @@ func (s *Set) flowOf(scope []byte) (*Flow, bool) {
 // resolve reads all rules for a scope; nil means that it is unknown.
 func (s *Set) resolve(scope string) *Flow {
 	f := &Flow{set: s, scope: scope, keyed: newBitset(len(s.rules)), chosen: nothing()}
-	chain, known := unset, false
+	chain, known, with := unset, false, noOptions()
 	for i := range s.rules {
 		r := &s.rules[i]
 		if i < len(s.rules)-1 && !r.match.match(scope) {
@@ -131,13 +130,14 @@ func (s *Set) resolve(scope string) *Flow {
 		}
 		known = known || i < len(s.rules)-1
 		first(&chain, i, r.Extractors.Set)
+		with.take(i, &r.Rule)
 		f.chosen.take(i, &r.Rule)
 	}
 	if !known {
 		return nil
 	}
 	f.Extractors = s.rules[chain].Extractors.Value
-	f.chain, _ = msgkey.NewChain(f.Extractors...) // checked when the rule was compiled
+	f.chain, _ = with.of(s.rules).NewChain(f.Extractors...) // checked when the rules were compiled
 	f.space = LedgerScope(scope, s.rules[f.chosen.namespace].Namespace.Value)
 	return f
 }
