@@ -23,6 +23,9 @@ var (
 	// ErrOver says that the windows of all facts had ended before they could be
 	// told, so that Redis was not asked.
 	ErrOver = errors.New("ledger: the windows of all facts are over")
+	// ErrRulesChanged says that other rules were made active since it was looked.
+	// Nothing was written.
+	ErrRulesChanged = errors.New("ledger: other rules are active by now")
 	// ErrSchema says that the schema or a function is missing or of another
 	// version, or that a right is missing at the start: time alone does not mend
 	// it.

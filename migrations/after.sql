@@ -24,7 +24,7 @@ begin
         grant select, insert, update, delete on dedup_sighting to dedup_app;
         grant select, insert on dedup_action to dedup_app;
         -- Everything but the ledger's id.
-        grant select, update (fingerprint, witness_kafka, witness_api, witness_last_at, witness_last) on dedup_meta to dedup_app;
+        grant select, update (fingerprint, rules, rules_at, witness_kafka, witness_api, witness_last_at, witness_last) on dedup_meta to dedup_app;
     end if;
     if to_regrole('dedup_read') is not null then
         grant usage on schema public to dedup_read;

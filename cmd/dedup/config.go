@@ -12,10 +12,10 @@ import (
 
 func newConfig(p *program) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "config check|show|flow|env",
-		Short: "check | show | flow | env: what is configured, and where",
-		Long: "Reads the configuration file and the environment as the other commands do, and opens nothing.\n" +
-			"It demands no key but in check: what is missing is shown as missing.",
+		Use:   "config check|show|flow|env|activate",
+		Short: "check | show | flow | env, activate [S]: what is configured",
+		Long: "Reads the configuration file and the environment as the other commands do, and opens nothing, but in\n" +
+			"activate PostgreSQL. It demands no key but in check and activate: what is missing is shown as missing.",
 		Example:     "  dedup config show -c /etc/dedup.yaml",
 		Annotations: map[string]string{heading: underRun, opens: opensNone},
 		Args:        noArguments,
@@ -23,7 +23,7 @@ func newConfig(p *program) *cobra.Command {
 
 		DisableFlagsInUseLine: true,
 	}
-	c.AddCommand(newConfigCheck(p), newConfigShow(p), newConfigFlow(p), newConfigEnv(p))
+	c.AddCommand(newConfigCheck(p), newConfigShow(p), newConfigFlow(p), newConfigEnv(p), newConfigActivate(p))
 	return c
 }
 

@@ -54,6 +54,7 @@ type app struct {
 	number    atomic.Int64    // the present slot
 	slots     processor.Slots // nil: the slot is a number of the configuration's
 	admission *admission
+	making    making
 }
 
 // Run filters until ctx ends. What time can mend is retried, with the reason
@@ -69,7 +70,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer cancel()
 		err = errors.Join(err, a.cleanup.run(stop))
 	}()
-	p, err := a.start(ctx)
+	newProcessor, err := a.start(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop while starting
@@ -78,7 +79,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer a.tellStop(ctx)()
 	defer a.tellLeaving()()
-	if err := p.Run(ctx); err != nil {
+	if err := a.filter(ctx, newProcessor); err != nil {
 		return fmt.Errorf("the filter ended: %w", err)
 	}
 	a.Log.Info("stopped")
@@ -120,7 +121,7 @@ func (a *app) tellLeaving() (end func()) {
 
 // start is deliberately straight-line: each step needs what the one before it
 // acquired, and the clean-up stack mirrors the order.
-func (a *app) start(ctx context.Context) (*processor.Processor, error) {
+func (a *app) start(ctx context.Context) (func(prometheus.Registerer, <-chan struct{}) *processor.Processor, error) {
 	a.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.buildInfo()
 	addr, err := serveHTTP(ctx, a.Config.HTTP, a.ready, a.reg, &a.cleanup)
@@ -143,7 +144,14 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling how records are read: %w", err)
 	}
+	if a.making, err = newMaking(a.Config, set); err != nil {
+		return nil, err
+	}
+	a.configInfo()
 	if err := a.openCold(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.awaitRules(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.takeSlot(ctx); err != nil {
@@ -157,9 +165,12 @@ func (a *app) start(ctx context.Context) (*processor.Processor, error) {
 		return nil, err
 	}
 	a.warnWindows(set)
-	p := processor.New(a.processorConfig(router, input, rules.NewKeyer(set)))
-	a.ready.run(p, a.redisStatus, a.admission.why)
-	return p, nil
+	a.warnObserving(set)
+	return func(reg prometheus.Registerer, leaving <-chan struct{}) *processor.Processor {
+		c := a.processorConfig(router, input, rules.NewKeyer(set))
+		c.Registry, c.Leaving = reg, leaving
+		return processor.New(c)
+	}, nil
 }
 
 // openCold waits for PostgreSQL; a schema or login that does not fit ends the
@@ -270,14 +281,13 @@ func (a *app) processorConfig(router routerType, input topics.Input, keyer rules
 	c := a.Config
 	return processor.Config{
 		Principal: a.principal(),
-		Brokers:   c.Kafka.Brokers, Group: c.Kafka.Group, Slot: a.slot.Number, Slots: a.slots, Leaving: a.Leaving, Sessions: c.Processor.Sessions,
+		Brokers:   c.Kafka.Brokers, Group: c.Kafka.Group, Slot: a.slot.Number, Slots: a.slots, Sessions: c.Processor.Sessions,
 		Static: c.Processor.StaticMembership, Rebalance: c.Kafka.RebalanceTimeout, Transaction: c.Kafka.TransactionTimeout,
 		Session: c.Kafka.SessionTimeout, FetchMax: c.Kafka.FetchMax, Compression: c.Kafka.Compression,
 		MaxRecord: c.Topics.MaxRecordBytes, PayloadCopies: int64(c.Duplicates.PayloadCopies), BatchRecords: c.Processor.BatchRecords, ChunkRecords: c.Processor.ChunkRecords,
 		BatchWait: c.Processor.BatchWait, StallExit: c.Processor.StallExit, ShutdownGrace: c.Processor.ShutdownGrace,
 		MetricScopes: c.Metrics.Scopes, Router: router, Input: input, Keyer: keyer,
-		Ledger:   processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Rights: a.cold, Memory: a.tiers},
-		Log:      a.Log,
-		Registry: a.reg, ClientOptions: append(a.kafkaOptions(), a.ClientOptions...),
+		Ledger: processor.Ledger{ID: a.cold.ID(), Registrar: registrar{a.tiers, a.cold}, Positions: a.cold, Rights: a.cold, Memory: a.tiers},
+		Log:    a.Log, ClientOptions: append(a.kafkaOptions(), a.ClientOptions...),
 	}
 }

@@ -64,7 +64,7 @@ func Doctor(ctx context.Context, o DoctorOptions) (doctor.Findings, error) {
 			_ = p.conn.Close(context.WithoutCancel(ctx)) // nothing was written
 		}
 	}()
-	areas := []func(context.Context){p.lookAtKafka, p.lookAtTopics, p.lookAtRights, p.lookAtPostgres, p.lookAtRedis, p.tellClocks, p.lookAtGroup, p.lookAtPositions, p.lookAtLedger, p.lookDeep}
+	areas := []func(context.Context){p.lookAtKafka, p.lookAtTopics, p.lookAtRights, p.lookAtPostgres, p.lookAtRules, p.lookAtRedis, p.tellClocks, p.lookAtGroup, p.lookAtPositions, p.lookAtLedger, p.lookDeep}
 	if o.Drained {
 		areas = []func(context.Context){p.connect, p.lookDrained}
 	}

@@ -3,9 +3,12 @@ package app
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"dedupledger/internal/doctor"
+	"dedupledger/internal/rules"
+	"dedupledger/ledger/cold"
 	"dedupledger/ledger/hot"
 	"dedupledger/topics"
 
@@ -32,6 +35,42 @@ func (p *patient) lookAtPostgres(ctx context.Context) {
 	if err := p.conn.QueryRow(ctx, "select clock_timestamp()").Scan(&theirs); err == nil {
 		p.clocks = append(p.clocks, doctor.Reading{Who: "PostgreSQL", Before: before, Theirs: theirs, After: time.Now()})
 	}
+}
+
+// lookAtRules compares the configuration's rules with the active ones, and with
+// those of the processes at work.
+func (p *patient) lookAtRules(ctx context.Context) {
+	set, err := p.Config.Rules()
+	if err != nil {
+		return // told with the windows
+	}
+	var r doctor.Rules
+	for _, rule := range set.Observing() {
+		r.Observing = append(r.Observing, strings.TrimSpace(rule.Match.Value+" "+rule.Key.Value)+" ("+rule.Mode.At.String()+")")
+	}
+	if p.ledger == uuid.Nil {
+		return
+	}
+	ctx, cancel := within(ctx)
+	defer cancel()
+	if err := p.askRules(ctx, set, &r); err != nil {
+		p.failed("rules", "", err)
+		return
+	}
+	p.add(r.Judge())
+}
+
+func (p *patient) askRules(ctx context.Context, set *rules.Set, r *doctor.Rules) error {
+	ours, err := newMaking(p.Config, set)
+	if err != nil {
+		return err
+	}
+	active, err := cold.AskRules(ctx, p.conn)
+	if err != nil {
+		return err //nolint:wrapcheck // a sentence already
+	}
+	r.Ours, r.Active, r.Refused = ours.fingerprint, active.Fingerprint, ours.refused(&active)
+	return doctor.AskRules(ctx, p.conn, r) //nolint:wrapcheck // likewise
 }
 
 func (p *patient) lookAtRedis(ctx context.Context) {

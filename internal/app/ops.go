@@ -77,6 +77,14 @@ func (r *readiness) run(p *processor.Processor, redis, kafka func() string) {
 	delete(r.starting, "filter")
 }
 
+// ended takes the filter back: another may follow.
+func (r *readiness) ended() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.filter = nil
+	r.starting["filter"] = "stopped"
+}
+
 // report is the body of /readyz.
 type report struct {
 	Status     string            `json:"status"`

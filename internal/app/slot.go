@@ -42,12 +42,16 @@ func (s slots) waitFor(ctx context.Context, try func(context.Context) error) err
 func (s slots) named(slot int, err error) int {
 	if err == nil {
 		s.number.Store(int64(slot))
-		s.cold.Rename(connectionName(slot))
+		s.cold.Rename(s.connectionName(slot))
 	}
 	return slot
 }
 
-func connectionName(slot int) string { return fmt.Sprintf("dedup slot %d", slot) }
+// connectionName is the application_name: who it is, and by which rules it makes
+// keys.
+func (a *app) connectionName(slot int) string {
+	return fmt.Sprintf("dedup slot %d rules %s", slot, a.making.fingerprint)
+}
 
 // readSlot reads the number off the configuration or the host's name.
 func (a *app) readSlot() error {
@@ -63,9 +67,9 @@ func (a *app) readSlot() error {
 // firstName is that of connections made before the slot is known.
 func (a *app) firstName() string {
 	if a.slot.Auto {
-		return "dedup"
+		return "dedup rules " + a.making.fingerprint
 	}
-	return connectionName(a.slot.Number)
+	return a.connectionName(a.slot.Number)
 }
 
 // takeSlot takes the first number, before anything of Kafka's is touched, where

@@ -13,7 +13,8 @@ type Flow struct {
 	Extractors []string
 
 	set   *Set
-	chain msgkey.Chain // of Extractors
+	chain msgkey.Chain   // of Extractors
+	with  msgkey.Options // of the chain
 	scope string
 	keyed bitset // rules with key that match the scope
 

@@ -137,7 +137,8 @@ func (s *Set) resolve(scope string) *Flow {
 		return nil
 	}
 	f.Extractors = s.rules[chain].Extractors.Value
-	f.chain, _ = with.of(s.rules).NewChain(f.Extractors...) // checked when the rules were compiled
+	f.with = with.of(s.rules)
+	f.chain, _ = f.with.NewChain(f.Extractors...) // checked when the rules were compiled
 	f.space = LedgerScope(scope, s.rules[f.chosen.namespace].Namespace.Value)
 	return f
 }

@@ -18,7 +18,6 @@ import (
 // the filter itself misses none of them.
 var forOperators = map[string]bool{
 	"SELECT on dedup_ledger_v": true, "SELECT on dedup_action": true, "INSERT on dedup_action": true,
-	"UPDATE on dedup_meta.fingerprint": true,
 }
 
 // granted are the rights that dedup_app has by name, as `dedup migrate up` gave

@@ -27,6 +27,8 @@ type Config struct {
 
 	BuiltinRules bool         // the built-in rules follow Flows
 	Flows        []rules.Rule // the user's own
+
+	Places map[string]setting.Place // of every key that was written
 }
 
 // Log says what is logged and how.

@@ -48,7 +48,8 @@ func Load(path string, environ []string, required ...string) (*Config, []Warning
 // read is Load with what it found out on the way.
 func read(path string, environ, required []string) (*loader, []Warning) {
 	c := Default()
-	l := &loader{config: c, keys: c.keys(), places: map[string]setting.Place{}, written: map[string]setting.Written{}}
+	c.Places = map[string]setting.Place{}
+	l := &loader{config: c, keys: c.keys(), places: c.Places, written: map[string]setting.Written{}}
 	if path != "" {
 		l.fromFile(path)
 	}

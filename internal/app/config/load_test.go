@@ -44,6 +44,8 @@ func TestEveryKeyAtItsDefault(t *testing.T) {
 	want.Redis.Addrs = []string{"redis:6379"}
 	want.Postgres.URL = setting.NewSecret("postgres://dedup_app@db/dedup?target_session_attrs=read-write")
 	want.Flows = c.Flows
+	require.Equal(t, "testdata/full.yaml", c.Places["topics.scope_from"].Name)
+	c.Places = nil
 	require.Equal(t, want, c)
 	require.Len(t, c.Flows, 10)
 	require.Empty(t, warnings)
