@@ -57,7 +57,9 @@ func TestScopeFromAndHeaderNames(t *testing.T) {
 	require.Equal(t, "gw-7", ask[string](t, b, `select distinct source_service from dedup_ledger`))
 	f.term(t)
 
-	f = b.start(t, 0, append(env, "DEDUP_TOPICS_SCOPE_FROM=header,key")...)
+	env = append(env, "DEDUP_TOPICS_SCOPE_FROM=header,key")
+	b.command(t, env, "config", "activate") // the same record is in another scope now
+	f = b.start(t, 0, env...)
 	b.produce(t, say("acme:rest", "beta:rest", "6", "beta:rest"), say("acme:rest", "", "6", "acme:rest"),
 		invalid(say("acme:rest", "beta", "7", unreadable), "scope.malformed"))
 	b.awaitOutputs(t)

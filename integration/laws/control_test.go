@@ -3,6 +3,7 @@ package laws
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"testing"
 	"time"
 
@@ -145,6 +146,52 @@ func TestCheckerFindsWhatIsNot(t *testing.T) {
 			c.harm(o)
 			require.ErrorContains(t, o.Judge(), c.says)
 		})
+	}
+}
+
+// observed is lawful, in a flow that is only observed.
+func observed() *Observation {
+	o := lawful()
+	for i, status := range []string{"NEW", "SEEN", "DRIFT", "INVALID"} {
+		s := o.Sent[Place{controlRaw, 0, int64(i)}]
+		s.Want.Observe = true
+		o.Outputs[i] = o.lawfulOutput(s, Clean, status)
+		if status == "INVALID" {
+			set(o.Outputs[i], "dedup-reason", s.Want.Code)
+			o.Outputs[i].Record.Headers = slices.DeleteFunc(o.Outputs[i].Record.Headers, func(h kgo.RecordHeader) bool {
+				return h.Key == "dedup-key" || h.Key == "dedup-first-seen-at" || h.Key == "dedup-expires-at"
+			})
+			continue
+		}
+		set(o.Outputs[i], "dedup-first-seen-at", o.Sent[Place{controlRaw, 0, 0}].At.Format(time.RFC3339Nano))
+		set(o.Outputs[i], "dedup-expires-at", o.Sent[Place{controlRaw, 0, 0}].At.Add(s.Window()).Format(time.RFC3339Nano))
+	}
+	return o
+}
+
+// TestCheckerOfWhatIsObserved: all is in clean, once, and says what it is.
+func TestCheckerOfWhatIsObserved(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, observed().Judge())
+	sent := func(o *Observation, n int64) *Sent { return o.Sent[Place{controlRaw, 0, n}] }
+	for says, harm := range map[string]func(o *Observation){
+		"law 1":                       func(o *Observation) { o.Outputs = o.Outputs[:3] },
+		"within one window":           func(o *Observation) { set(o.Outputs[1], "dedup-status", "NEW") },
+		"law 3":                       func(o *Observation) { set(o.Outputs[0], "dedup-status", "SEEN") },
+		"its flow is only observed":   func(o *Observation) { o.Outputs[1] = o.lawfulOutput(sent(o, 1), Duplicates, "SEEN") },
+		"is only observed: wanted":    func(o *Observation) { o.Outputs[3] = o.lawfulOutput(sent(o, 3), DeadLetter, "INVALID") },
+		"equal to the first's: false": func(o *Observation) { set(o.Outputs[2], "dedup-status", "SEEN") },
+		"equal to the first's: true":  func(o *Observation) { set(o.Outputs[1], "dedup-status", "DRIFT") },
+		`status SEEN in clean`:        func(o *Observation) { sent(o, 1).Want.Observe = false },
+		`reason "x"`:                  func(o *Observation) { set(o.Outputs[3], "dedup-reason", "x") },
+		"first that was seen at": func(o *Observation) {
+			set(o.Outputs[1], "dedup-first-seen-at", sent(o, 0).At.Add(time.Second).Format(time.RFC3339Nano))
+		},
+		"the outputs": func(o *Observation) { delete(o.Hours, Account{"acme:edifact", "DRIFT"}) },
+	} {
+		o := observed()
+		harm(o)
+		require.ErrorContains(t, o.Judge(), says)
 	}
 }
 

@@ -74,8 +74,8 @@ func (o *Observation) accepted() map[scopedKey][]*Output {
 	byKey := map[scopedKey][]*Output{}
 	for _, out := range o.Outputs {
 		s := o.Sent[out.Origin]
-		if s == nil || out.Kind != Clean || Header(out.Record, "dedup-replay-id") != "" {
-			continue
+		if s == nil || out.Kind != Clean || Header(out.Record, "dedup-replay-id") != "" || s.Want.Observe && out.Status() != "NEW" {
+			continue // what is only observed counts where it would be in clean anyway
 		}
 		k := scopedKey{s.LedgerScope(), s.Want.Key}
 		byKey[k] = append(byKey[k], out)
@@ -172,17 +172,37 @@ func verdictOf(o *Observation, out *Output, s *Sent) error {
 		if out.Record.Topic != o.CleanOf[out.Origin.Topic] {
 			return fmt.Errorf("wanted topic %s", o.CleanOf[out.Origin.Topic])
 		}
+		if s.Want.Observe && status != "NEW" {
+			return observedVerdict(status, reason, s)
+		}
 		if status != "NEW" || s.Want.Code != "" {
 			return fmt.Errorf("status %s in clean, wanted code %q", status, s.Want.Code)
 		}
 	case Duplicates:
+		if s.Want.Observe {
+			return errors.New("its flow is only observed: wanted in clean")
+		}
 		if (status != "SEEN" && status != "DRIFT") || s.Want.Code != "" {
 			return fmt.Errorf("status %s in duplicates, wanted code %q", status, s.Want.Code)
 		}
 	case DeadLetter:
+		if s.Want.Observe && s.Want.Code != "record.too_large" && s.Want.Code != "output.rejected" {
+			return errors.New("its flow is only observed: wanted in clean")
+		}
 		if status != "INVALID" || s.Want.Code == "" || reason != s.Want.Code {
 			return fmt.Errorf("status %s, reason %q, wanted code %q", status, reason, s.Want.Code)
 		}
+	}
+	return nil
+}
+
+// observedVerdict is of a record that is in clean for its flow is only observed.
+func observedVerdict(status, reason string, s *Sent) error {
+	switch {
+	case (status == "SEEN" || status == "DRIFT") && s.Want.Code == "":
+	case status == "INVALID" && s.Want.Code != "" && reason == s.Want.Code:
+	default:
+		return fmt.Errorf("status %s, reason %q, wanted code %q", status, reason, s.Want.Code)
 	}
 	return nil
 }
@@ -196,8 +216,14 @@ func Repeats(o *Observation) (faults []error) {
 			byOrigin[out.Origin] = out
 		}
 	}
+	accepted := o.accepted()
 	for _, out := range o.Outputs {
 		s := o.Sent[out.Origin]
+		if s != nil && s.Want.Observe && out.Kind == Clean && (out.Status() == "SEEN" || out.Status() == "DRIFT") {
+			if err := observedRepeatOf(out, s, accepted[scopedKey{s.LedgerScope(), s.Want.Key}], o); err != nil {
+				faults = append(faults, fmt.Errorf("repeat %s of %s: %w", out, out.Origin, err))
+			}
+		}
 		if s == nil || out.Kind != Duplicates {
 			continue
 		}
@@ -206,6 +232,22 @@ func Repeats(o *Observation) (faults []error) {
 		}
 	}
 	return faults
+}
+
+// observedRepeatOf finds the first of a repeat that is in clean by when it was seen:
+// nothing there names it.
+func observedRepeatOf(out *Output, s *Sent, accepted []*Output, o *Observation) error {
+	seen := Header(out.Record, "dedup-first-seen-at")
+	for _, first := range accepted {
+		if Header(first.Record, "dedup-first-seen-at") != seen {
+			continue
+		}
+		if same := bytes.Equal(o.Sent[first.Origin].Value, s.Value); same != (out.Status() == "SEEN") {
+			return fmt.Errorf("status %s, but bytes equal to the first's: %v", out.Status(), same)
+		}
+		return nil
+	}
+	return fmt.Errorf("a first that was seen at %s is not in clean", seen)
 }
 
 // judgedAnew reports whether the first that a repeat names has become a repeat

@@ -66,6 +66,7 @@ type Want struct {
 	Key     string        // dedup key
 	Window  time.Duration // of the key; 0: DefaultWindow
 	Code    string        // INVALID with this code; "": valid
+	Observe bool          // its flow only observes: nothing goes elsewhere than to clean
 }
 
 // Sent is a committed raw record.

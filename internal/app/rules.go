@@ -81,7 +81,7 @@ func (a *app) awaitRules(ctx context.Context) error {
 	for {
 		var active ledger.Rules
 		err := a.retry(ctx, "postgres", func(ctx context.Context) (err error) {
-			active, err = a.cold.FirstRules(ctx, a.making.rules())
+			active, err = a.cold.FirstRules(ctx, a.making.rules(), false)
 			return err
 		}, func(err error) bool { return errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrDenied) })
 		if err != nil {
@@ -170,6 +170,11 @@ func (a *app) watchRules(ctx context.Context, deactivated func()) {
 		case <-t.C:
 		}
 		active, err := a.cold.ActiveRules(ctx)
+		if err == nil && active.Fingerprint == "" {
+			// PostgreSQL was put back to a state before any process came. What this one
+			// learns again from the outputs has the keys of these rules.
+			active, err = a.cold.FirstRules(ctx, a.making.rules(), true)
+		}
 		if err != nil {
 			continue
 		}

@@ -52,12 +52,13 @@ func activeRules(ctx context.Context, from asker) (r ledger.Rules, err error) {
 // has kept them.
 const firstRulesSQL = `
 update dedup_meta set fingerprint = $1, rules = $2::jsonb, rules_at = clock_timestamp()
-where fingerprint is null and not exists (select from dedup_position) and not exists (select from dedup_scope)`
+where fingerprint is null and ($3 or not exists (select from dedup_position) and not exists (select from dedup_scope))`
 
-// FirstRules makes rules the active ones of a ledger that is empty and has none.
-// It answers those that are active then.
-func (l *Ledger) FirstRules(ctx context.Context, r ledger.Rules) (ledger.Rules, error) {
-	if _, err := l.pool.Exec(ctx, firstRulesSQL, r.Fingerprint, string(r.Text)); err != nil {
+// FirstRules makes rules the active ones of a ledger that has none and is empty, or
+// has lost them: its keys are known to be made by these. It answers those that are
+// active then.
+func (l *Ledger) FirstRules(ctx context.Context, r ledger.Rules, lost bool) (ledger.Rules, error) {
+	if _, err := l.pool.Exec(ctx, firstRulesSQL, r.Fingerprint, string(r.Text), lost); err != nil {
 		return ledger.Rules{}, l.failed(ctx, "setting the first rules", err)
 	}
 	return l.ActiveRules(ctx)
