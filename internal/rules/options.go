@@ -73,19 +73,14 @@ func (c *checker) options() {
 	if r.Sellers.Set && len(r.Sellers.Value) == 0 {
 		c.report(r.Sellers.At, "sellers", "[]", "needs at least one of "+strings.Join(sellers(), ", "))
 	}
-	for i, pointer := range r.JSONPointers.Value {
-		if pointer != "" && pointer[0] != '/' {
-			c.report(r.JSONPointers.At, "json_pointers["+strconv.Itoa(i)+"]", strconv.Quote(pointer), "a JSON pointer (RFC 6901) begins with /, as /order/id")
-		}
-	}
 	for _, s := range []struct {
-		name, field string
-		at          setting.Place
-		o           msgkey.Options
+		name string
+		at   setting.Place
+		o    msgkey.Options
 	}{
-		{"sellers", "Sellers", r.Sellers.At, msgkey.Options{Sellers: (&Rule{Sellers: r.Sellers}).options().Sellers}},
-		{"json_pointers", "JSONPointers", r.JSONPointers.At, msgkey.Options{JSONPointers: r.JSONPointers.Value}},
-		{"file_pattern", "FilePattern", r.FilePattern.At, msgkey.Options{FilePattern: r.FilePattern.Value}},
+		{"sellers", r.Sellers.At, msgkey.Options{Sellers: (&Rule{Sellers: r.Sellers}).options().Sellers}},
+		{"json_pointers", r.JSONPointers.At, msgkey.Options{JSONPointers: r.JSONPointers.Value}},
+		{"file_pattern", r.FilePattern.At, msgkey.Options{FilePattern: r.FilePattern.Value}},
 	} {
 		_, err := s.o.NewChain(msgkey.Header)
 		if refused, ok := errors.AsType[*msgkey.OptionError](err); ok {

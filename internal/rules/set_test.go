@@ -233,8 +233,8 @@ dedup.yaml:8: flows[7].ttl_max: "7d": comes with a later release; leave it at 40
 dedup.yaml:9: flows[8].oftp1: "yes": write true or false
 dedup.yaml:9: flows[8].message_level: "st": write interchange or group or message
 dedup.yaml:9: flows[8].scheme: "ubl": write format or inv
-dedup.yaml:9: flows[8].json_pointers[0]: "id": a JSON pointer (RFC 6901) begins with /, as /order/id
 dedup.yaml:9: flows[8].sellers: "gln": no such identifier; write vat, reg, id, ep
+dedup.yaml:9: flows[8].json_pointers: "id": write an RFC 6901 pointer, as /orderId or /order/0/id
 dedup.yaml:9: flows[8].file_pattern: "(": error parsing regexp: missing closing ): `+"`(`"+`
 dedup.yaml:10: flows[9].sellers: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
 dedup.yaml:10: flows[9].scheme: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
