@@ -108,8 +108,8 @@ func (c *checker) extractors() {
 		switch {
 		case !slices.Contains(msgkey.Names(), name):
 			why = "no such extractor; available are " + strings.Join(msgkey.Names(), ", ")
-		case name == msgkey.JSON:
-			why = "needs JSON pointers, for which there is no setting yet; leave it out"
+		case name == msgkey.JSON && len(c.rule.JSONPointers.Value) == 0:
+			why = "needs json_pointers in the same rule, as [/order/id]"
 		case slices.Contains(e.Value[:i], name):
 			why = "named twice"
 		}

@@ -218,7 +218,7 @@ dedup.yaml:4: flows[3].extractors: is decided before the key is known; beside ke
 dedup.yaml:4: flows[3].lenient: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
 dedup.yaml:5: flows[4].extractors[2]: "edi": no such extractor; available are NAMES
 dedup.yaml:5: flows[4].extractors[3]: "header": named twice
-dedup.yaml:5: flows[4].extractors[4]: "json": needs JSON pointers, for which there is no setting yet; leave it out
+dedup.yaml:5: flows[4].extractors[4]: "json": needs json_pointers in the same rule, as [/order/id]
 dedup.yaml:6: flows[5].extractors: []: needs at least one of NAMES
 dedup.yaml:6: flows[5].namespace: "a:b": write 1 to 40 of letters, digits, . _ -
 dedup.yaml:7: flows[6].extractors: "auto": write a list: [a, b]
