@@ -49,6 +49,11 @@ func newConfigCheck(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if set, err := c.Rules(); err == nil {
+				for _, w := range c.Contradictions(set) {
+					p.note("warning: %s", w)
+				}
+			}
 			found := checked{File: p.file(), Variables: []string{}, Rules: len(c.Flows), Builtin: c.BuiltinRules}
 			for _, k := range config.Keys() {
 				if _, set := p.lookup(k.Env); set {

@@ -31,7 +31,7 @@ func TestConfigCheck(t *testing.T) {
 	o := c.run(t, "config", "check")
 	require.Equal(t, outcome{
 		0, "ok: " + file + "; from the environment: DEDUP_LOG_LEVEL; rules of your own: 2\n",
-		"warning: DEDUP_KAFKA_BROKER: not read: no key has this name\n",
+		"warning: DEDUP_KAFKA_BROKER: not read: no key has this name\nwarning: " + file + ":5: flows[0].window: 1d is below topics.create.raw_retention (3d)\n",
 	}, o)
 	require.JSONEq(t, `{"file":"`+file+`","variables":["DEDUP_LOG_LEVEL"],"rules":2,"builtinRules":true}`, c.run(t, "config", "check", "-o", "json").stdout)
 

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"dedupledger/internal/access"
@@ -174,6 +176,20 @@ type Metrics struct {
 // by hand the error is setting.Problems.
 func (c *Config) Rules() (*rules.Set, error) {
 	return rules.New(c.Flows, c.BuiltinRules)
+}
+
+// Contradictions are windows that end while raw still keeps the records: a resend
+// after its window is NEW again although its original could be read, and an outage
+// that takes longer lets it through twice. They are told, not refused.
+func (c *Config) Contradictions(set *rules.Set) (told []Warning) {
+	kept := c.Topics.Create.RawRetention
+	for _, r := range set.Rules() {
+		if r.Window.Set && r.Window.Value < kept {
+			told = append(told, Warning{r.Window.At, fmt.Sprintf("%s: %s is below topics.create.raw_retention (%s)",
+				strings.TrimPrefix(r.Path+".window", "."), setting.FormatDuration(r.Window.Value), setting.FormatDuration(kept))})
+		}
+	}
+	return told
 }
 
 // Input compiles how raw records are read, as Rules does the flows.
