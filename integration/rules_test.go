@@ -72,3 +72,25 @@ func TestTwoSetsOfRules(t *testing.T) {
 	second.term(t)
 	b.checkStopped(t)
 }
+
+// TestPayloadHashOfAFlow: where a rule says hash: edi, another line end is no DRIFT
+// and another quantity is; the ledger keeps the second hash with its mode.
+func TestPayloadHashOfAFlow(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, setup{Partitions: 1, Flows: `- {match: "acme:edi", hash: edi}`})
+	f := b.start(t, 0)
+	for _, scope := range []string{"acme:edi", "acme:raw"} {
+		first := order(scope, "1", 5)
+		wrapped := first
+		wrapped.Value = []byte(strings.ReplaceAll(string(first.Value), "'\n", "'\r\n"))
+		b.produce(t, first, wrapped, order(scope, "1", 6))
+	}
+	b.awaitOutputs(t)
+	require.Equal(t, map[string]int{"NEW": 2, "SEEN": 1, "DRIFT": 3}, b.statuses(t))
+	require.Equal(t, "SEEN", b.outputOf(t, 1).Status())
+	require.Equal(t, "hash.edi/1", header(b.outputOf(t, 2).Record, "dedup-reason"))
+	require.Equal(t, "edi edi/1 32, raw raw", ask[string](t, b,
+		`select string_agg(concat_ws(' ', flow, hash_mode, octet_length(canonical_sha256)), ', ' order by flow) from dedup_ledger`))
+	require.Equal(t, "hash.edi/1", ask[string](t, b, `select reason from dedup_sighting where status = 'DRIFT' and flow = 'edi'`))
+	f.term(t)
+}

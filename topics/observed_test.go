@@ -24,7 +24,7 @@ func TestObservedGoesToClean(t *testing.T) {
 	}{
 		{ledger.Seen, "", "k", key, nil, row},
 		{ledger.Seen, ledger.ReasonNotComparable, "k", key, []string{"dedup-reason=hash.not_comparable"}, row},
-		{ledger.Drift, "hash.edi", "k", key, []string{"dedup-reason=hash.edi"}, row},
+		{ledger.Drift, "hash.mime-parts/1", "k", key, []string{"dedup-reason=hash.mime-parts/1"}, row},
 		{ledger.Invalid, "edifact.no_unz", "", nil, []string{"dedup-reason=edifact.no_unz"}, nil},
 		{ledger.Invalid, "scope.fed_by_api", "k", key, []string{"dedup-reason=scope.fed_by_api"}, nil},
 	} {

@@ -208,7 +208,7 @@ func (r *headerReader) reason() string {
 	ok := len(reason) <= maxReason
 	for i := 0; ok && i < len(reason); i++ {
 		c := reason[i]
-		ok = 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_'
+		ok = 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-' || c == '/'
 	}
 	if !ok {
 		r.fail(HeaderReason, "a closed code")

@@ -44,7 +44,7 @@ var wireTable = map[string][]string{
 		"dedup-first-payload-sha256=0100000000000000000000000000000000000000000000000000000000000000",
 		"dedup-payload-sha256=" + emptySHA256,
 		"dedup-retry-count=3",
-		"dedup-reason=hash.edi",
+		"dedup-reason=hash.edi/1",
 	},
 	"dead-letter": {
 		"dedup-key=edifact:4098765000014:14/4012345000023:14/77001",
@@ -126,7 +126,7 @@ func TestHeadersAreTheTable(t *testing.T) {
 	t.Parallel()
 	b := newBuilder(t, "raw-ingest.as2", 12)
 	require.Equal(t, wireTable["clean"], lines(b.Output(rawRecord(), facts(ledger.New, "")).Headers))
-	require.Equal(t, wireTable["duplicates"], lines(b.Output(rawRecord(), facts(ledger.Drift, "hash.edi")).Headers))
+	require.Equal(t, wireTable["duplicates"], lines(b.Output(rawRecord(), facts(ledger.Drift, "hash.edi/1")).Headers))
 	require.Equal(t, wireTable["dead-letter"], lines(b.Output(rawRecord(), facts(ledger.Invalid, topics.CodeOutputRejected)).Headers))
 	f := facts(ledger.Invalid, topics.CodeRecordTooLarge)
 	f.Key, f.Scope = "", ""

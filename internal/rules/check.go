@@ -38,6 +38,7 @@ func (c *checker) compile() compiled {
 	c.window()
 	c.oneOf("mode", c.rule.Mode, ModeEnforce, ModeObserve)
 	c.oneOf("payload", c.rule.Payload, PayloadFull, PayloadNone)
+	c.hash()
 	c.options()
 	c.later()
 	return out
@@ -145,6 +146,21 @@ func (c *checker) oneOf(name string, s Setting[string], allowed ...string) {
 	}
 }
 
+// hash refuses by name the modes that are not there yet.
+func (c *checker) hash() {
+	h := c.rule.Hash
+	if !h.Set {
+		return
+	}
+	if _, err := msgkey.NewMode(h.Value); err != nil {
+		why := "no such mode; write "
+		if slices.Contains(msgkey.LaterModeNames(), h.Value) {
+			why = "not available yet; write "
+		}
+		c.report(h.At, "hash", strconv.Quote(h.Value), why+strings.Join(msgkey.ModeNames(), ", "))
+	}
+}
+
 // later refuses every setting without a feature behind it at any value but the
 // documented default: taken silently, it would promise what nobody does.
 func (c *checker) later() {
@@ -154,7 +170,6 @@ func (c *checker) later() {
 		got, want Setting[string]
 	}{
 		{"entry", r.Entry, d.Entry},
-		{"hash", r.Hash, d.Hash},
 		{"durability", r.Durability, d.Durability},
 	} {
 		if s.got.Set && s.got.Value != s.want.Value {

@@ -15,6 +15,7 @@ type Flow struct {
 	set   *Set
 	chain msgkey.Chain   // of Extractors
 	with  msgkey.Options // of the chain
+	hash  msgkey.Mode    // by which payloads are compared where their octets differ
 	scope string
 	keyed bitset // rules with key that match the scope
 

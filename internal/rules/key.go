@@ -26,7 +26,8 @@ func (k Keyer) Key(s topics.Scope, value []byte, header func(name string, back i
 	if !known {
 		return ledger.Keyed{Code: FlowUnknown, HashMode: ledger.HashRaw} // no rule, so none says that it is observed
 	}
-	found, code := flow.chain.Extract(&msgkey.Message{Value: value, Header: header})
+	m := msgkey.Message{Value: value, Header: header}
+	found, code := flow.chain.Extract(&m)
 	if code != "" {
 		return ledger.Keyed{Code: string(code), HashMode: ledger.HashRaw, Observe: flow.Observes()}
 	}
@@ -37,6 +38,11 @@ func (k Keyer) Key(s topics.Scope, value []byte, header func(name string, back i
 	}
 	if d.WithDate {
 		keyed.Key.Key = found.KeyWithDate()
+	}
+	// A payload that the mode cannot read has its raw hash alone, and is compared
+	// with those alike.
+	if sum, ok := flow.hash.Canonical(&m); ok {
+		keyed.HashMode, keyed.CanonicalSHA256 = flow.hash.String(), sum
 	}
 	return keyed
 }

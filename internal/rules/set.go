@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dedupledger/internal/setting"
+	"dedupledger/topics/msgkey"
 )
 
 // maxRules bounds a set: each scope seen remembers one bit per rule.
@@ -118,7 +119,7 @@ func (s *Set) flowOf(scope []byte) (*Flow, bool) {
 // resolve reads all rules for a scope; nil means that it is unknown.
 func (s *Set) resolve(scope string) *Flow {
 	f := &Flow{set: s, scope: scope, keyed: newBitset(len(s.rules)), chosen: nothing()}
-	chain, known, with := unset, false, noOptions()
+	chain, hash, known, with := unset, unset, false, noOptions()
 	for i := range s.rules {
 		r := &s.rules[i]
 		if i < len(s.rules)-1 && !r.match.match(scope) {
@@ -130,6 +131,7 @@ func (s *Set) resolve(scope string) *Flow {
 		}
 		known = known || i < len(s.rules)-1
 		first(&chain, i, r.Extractors.Set)
+		first(&hash, i, r.Hash.Set)
 		with.take(i, &r.Rule)
 		f.chosen.take(i, &r.Rule)
 	}
@@ -138,7 +140,8 @@ func (s *Set) resolve(scope string) *Flow {
 	}
 	f.Extractors = s.rules[chain].Extractors.Value
 	f.with = with.of(s.rules)
-	f.chain, _ = f.with.NewChain(f.Extractors...) // checked when the rules were compiled
+	f.chain, _ = f.with.NewChain(f.Extractors...)        // checked when the rules were compiled
+	f.hash, _ = msgkey.NewMode(s.rules[hash].Hash.Value) // likewise
 	f.space = LedgerScope(scope, s.rules[f.chosen.namespace].Namespace.Value)
 	return f
 }

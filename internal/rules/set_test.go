@@ -194,7 +194,7 @@ func TestEveryErrorAtOnce(t *testing.T) {
 		`match=*:* extractors=[header ubl edi header json]`,
 		`match=*:* extractors=[] namespace=a:b`,
 		`match=*:* extractors=auto with_date=yes`,
-		`match=*:* mode=observed entry=kafka aliases=[sbdh] hash=edi ttl_max=7d lenient=true durability=fast payload=some`,
+		`match=*:* mode=observed entry=kafka aliases=[sbdh] hash=jcs ttl_max=7d lenient=true durability=fast payload=some`,
 		`match=*:* sellers=[ep gln] scheme=ubl message_level=st json_pointers=[id] file_pattern=( oftp1=yes`,
 		`match=*:* key=hdr:* sellers=[ep] scheme=inv cxml_order=true message_level=group json_pointers=[/id] file_pattern=(a) oftp1=true`,
 		`match=*:* sellers=[]`,
@@ -225,8 +225,8 @@ dedup.yaml:7: flows[6].extractors: "auto": write a list: [a, b]
 dedup.yaml:7: flows[6].with_date: "yes": write true or false
 dedup.yaml:8: flows[7].mode: "observed": write enforce or observe
 dedup.yaml:8: flows[7].payload: "some": write full or none
+dedup.yaml:8: flows[7].hash: "jcs": not available yet; write raw, edi, c14n, mime-parts, mime-payload
 dedup.yaml:8: flows[7].entry: "kafka": comes with a later release; leave it at auto
-dedup.yaml:8: flows[7].hash: "edi": comes with a later release; leave it at raw
 dedup.yaml:8: flows[7].durability: "fast": comes with a later release; leave it at strict
 dedup.yaml:8: flows[7].aliases: "sbdh": comes with a later release; leave it unset
 dedup.yaml:8: flows[7].ttl_max: "7d": comes with a later release; leave it at 400d
