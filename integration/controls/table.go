@@ -70,6 +70,49 @@ var controls = []control{
 		in: unit, test: "TestObservedThatCleanRefuses", says: `outputs did not come`,
 	},
 	{
+		name: "a ledger with keys of nobody knows which rules taken for an empty one",
+		file: "ledger/cold/rules.go",
+		changes: []change{{
+			`($3 or not exists (select from dedup_position) and not exists (select from dedup_scope))`, `($3 or not $3)`,
+		}},
+		in: cold, test: "TestFirstRules", says: `its keys were made by others`,
+	},
+	{
+		name: "rules made active over those that somebody else has activated meanwhile",
+		file: "ledger/cold/rules.go",
+		changes: []change{{
+			`where coalesce(fingerprint, '') = $1`, `where $1 = $1`,
+		}},
+		in: cold, test: "TestActivateRules", says: `ErrRulesChanged|other rules|Target error`,
+	},
+	{
+		name: "a setting that makes keys left out of the fingerprint",
+		file: "internal/rules/making.go",
+		changes: []change{{
+			`"namespace", "lenient", "with_date",`, `"namespace", "lenient",`,
+		}},
+		in: "./internal/rules", test: "TestFingerprintIsOfWhatMakesKeys", says: `with_date`,
+	},
+	{
+		name: "a filter that runs on when other rules are made active",
+		file: "internal/app/rules.go",
+		changes: []change{{
+			`			deactivated()
+			return
+`, `			return
+`,
+		}},
+		in: integration, test: "TestTwoSetsOfRules", says: `/readyz does not say|not 2 partitions`,
+	},
+	{
+		name: "hashes of two modes compared",
+		file: "ledger/verdict.go",
+		changes: []change{{
+			`	if e.HashMode != r.HashMode {`, `	if e.HashMode == "" && e.HashMode != r.HashMode {`,
+		}},
+		in: "./internal/rules", test: "TestHash", says: `expected: |Not equal`,
+	},
+	{
 		name: "mode: observe taken as enforce",
 		file: "processor/decide.go",
 		changes: []change{{
