@@ -26,13 +26,13 @@ func (b *bundle) withRules(t *testing.T, flows string) *bundle {
 // was counted. Back again, the first goes on in the same process.
 func TestTwoSetsOfRules(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t, setup{Partitions: 2, Flows: `- {match: "acme:as2", extractors: [header, edifact], window: 9d}`})
+	b := newBundle(t, setup{Partitions: 2, Flows: `- {match: "acme:as2", extractors: [header, edifact]}`})
 	first := b.start(t, 0)
 	active := ask[string](t, b, `select fingerprint from dedup_meta`)
 	b.produce(t, order("acme:as2", "1", 5), order("acme:as2", "2", 5), order("beta:as2", "1", 5))
 	b.awaitOutputs(t)
 
-	other := b.withRules(t, "  - {match: \"acme:as2\", extractors: [header, x12], window: 9d}\n")
+	other := b.withRules(t, "  - {match: \"acme:as2\", extractors: [header, x12]}\n")
 	second := other.launch(t, 1)
 	second.awaitReason(t, "flows[0] acme:as2 ("+other.config+":")
 	second.awaitReason(t, "extractors is header, x12 here and header, edifact in the active rules ("+b.config+":")

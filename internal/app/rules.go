@@ -186,9 +186,11 @@ func (a *app) watchRules(ctx context.Context, deactivated func()) {
 	}
 }
 
-// lifetime is a registerer whose collectors are taken out again at its end.
+// lifetime is a registerer whose collectors are taken out again at its end. Clients
+// of several sessions register theirs at once.
 type lifetime struct {
 	prometheus.Registerer
+	mu  sync.Mutex
 	all []prometheus.Collector
 }
 
@@ -196,6 +198,8 @@ func (l *lifetime) Register(c prometheus.Collector) error {
 	if err := l.Registerer.Register(c); err != nil {
 		return err //nolint:wrapcheck // it stands for the registerer
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.all = append(l.all, c)
 	return nil
 }
@@ -209,6 +213,8 @@ func (l *lifetime) MustRegister(cs ...prometheus.Collector) {
 }
 
 func (l *lifetime) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, c := range l.all {
 		l.Unregister(c)
 	}

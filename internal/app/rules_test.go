@@ -1,9 +1,11 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,9 +87,14 @@ func TestMetricsOfOneFilterAfterTheOther(t *testing.T) {
 		l := &lifetime{Registerer: reg}
 		l.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "dedup_x_total"}))
 		require.Panics(t, func() { l.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "dedup_x_total"})) })
+		var wg sync.WaitGroup // as sessions do
+		for i := range 8 {
+			wg.Go(func() { l.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: fmt.Sprintf("dedup_y%d_total", i)})) })
+		}
+		wg.Wait()
 		all, err := reg.Gather()
 		require.NoError(t, err)
-		require.Len(t, all, 1)
+		require.Len(t, all, 9)
 		l.end()
 	}
 	all, err := reg.Gather()
