@@ -89,7 +89,9 @@ func TestMetricsOfOneFilterAfterTheOther(t *testing.T) {
 		require.Panics(t, func() { l.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "dedup_x_total"})) })
 		var wg sync.WaitGroup // as sessions do
 		for i := range 8 {
-			wg.Go(func() { l.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: fmt.Sprintf("dedup_y%d_total", i)})) })
+			wg.Go(func() {
+				l.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: fmt.Sprintf("dedup_y%d_total", i)}))
+			})
 		}
 		wg.Wait()
 		all, err := reg.Gather()
