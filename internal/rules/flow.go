@@ -77,6 +77,11 @@ func (f *Flow) Decide(key string) Decision {
 			return true
 		})
 	}
+	s.grams.each(key, f.keyed, func(rule int) {
+		if r := &s.rules[rule]; !c.before(rule) && r.key.match(key) {
+			c.take(rule, &r.Rule)
+		}
+	})
 	d := Decision{
 		Window:      s.rules[c.window].Window.Value,
 		Namespace:   s.rules[c.namespace].Namespace.Value,

@@ -36,6 +36,30 @@ type prefixEntry struct {
 	many   bitset // the same, where there are more than manyRules
 }
 
+// newKeyIndex puts each alternative where it is found soonest: by its prefix, or
+// where many have the same by what stands in its middle.
+func newKeyIndex(keys []glob) (prefixIndex, *gramIndex) {
+	alike := map[string]int{}
+	for _, g := range keys {
+		for _, a := range g {
+			alike[a.prefix]++
+		}
+	}
+	var literals []string
+	var rules []int
+	byPrefix := make([]glob, len(keys))
+	for i, g := range keys {
+		for _, a := range g {
+			if alike[a.prefix] > manyRules && len(a.literal) >= gramLength {
+				literals, rules = append(literals, a.literal), append(rules, i)
+			} else {
+				byPrefix[i] = append(byPrefix[i], a)
+			}
+		}
+	}
+	return newPrefixIndex(byPrefix), newGramIndex(literals, rules)
+}
+
 func newPrefixIndex(keys []glob) prefixIndex {
 	rules := map[string][]int{}
 	for i, g := range keys {

@@ -16,6 +16,7 @@ const maxRules = 4096
 type Set struct {
 	rules []compiled // in order; behind the last one the defaults, which match everything
 	keys  prefixIndex
+	grams *gramIndex
 	flows cache
 }
 
@@ -52,7 +53,7 @@ func New(own []Rule, builtinRules bool) (*Set, error) {
 	for i := range s.rules {
 		keys[i] = s.rules[i].key
 	}
-	s.keys = newPrefixIndex(keys)
+	s.keys, s.grams = newKeyIndex(keys)
 	s.rules = append(s.rules, compiled{Rule: defaults()})
 	return s, nil
 }

@@ -262,11 +262,12 @@ func TestDecideEqualsTheDefinition(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	for range 30 {
-		texts := make([]string, rnd.IntN(120))
+		texts := make([]string, rnd.IntN(300))
 		for i := range texts {
 			texts[i] = "match=" + pick("a:*", "b:*", "*:x", "*:{x,y}", "a:x", "*:*")
 			if rnd.IntN(4) > 0 {
-				texts[i] += " key=" + pick("k:*", "*", "k:{1,2}*", "k:1?", "k:12*3", "?:*", "k:{1,12,}*", "j:*", "k:13")
+				texts[i] += " key=" + pick("k:*", "*", "k:{1,2}*", "k:1?", "k:12*3", "?:*", "k:{1,12,}*", "j:*", "k:13",
+					fmt.Sprintf("k:*/RECEIVER%d/*", rnd.IntN(40)), fmt.Sprintf("k:{a,b}*RECEIVER%d:14*", rnd.IntN(40)), "k:*/RECEIVER/*")
 			}
 			texts[i] += pick("", "", " mode=observe", " mode=enforce") + pick("", "", " payload=none", " payload=full")
 			texts[i] += pick(" window=", " window=", " namespace=n") + fmt.Sprint(1+rnd.IntN(1000))
@@ -277,7 +278,7 @@ func TestDecideEqualsTheDefinition(t *testing.T) {
 		s := newSet(t, rnd.IntN(2) == 0, texts...)
 		for _, scope := range []string{"a:x", "a:y", "b:x", "c:z"} {
 			f, ok := s.Flow(scope)
-			for _, key := range []string{"k:1", "k:12", "k:13", "k:1233", "k:2", "k:", "j:9", "zz", ""} {
+			for _, key := range []string{"k:1", "k:12", "k:13", "k:1233", "k:2", "k:", "j:9", "zz", "", "k:a/RECEIVER7/1", "k:b/RECEIVER17:14/1", "k:/RECEIVER/9", "k:a/RECEIVER39:14/RECEIVER3/"} {
 				want, known := s.plainly(scope, key)
 				require.Equal(t, known, ok)
 				if ok {
