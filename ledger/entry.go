@@ -9,6 +9,10 @@ import (
 // MaxChunk is the largest number of registrations in one Chunk.
 const MaxChunk = 500
 
+// MaxAliases is how many keys a record may have beside its primary key. Clean
+// records carry all of them, and our headers stay below 1 KiB.
+const MaxAliases = 2
+
 // UnreadableScope is the account of records whose scope cannot be read.
 const UnreadableScope = "?:?"
 
@@ -41,9 +45,11 @@ const (
 
 // Registration is one record as it asks to be registered.
 type Registration struct {
-	Origin          Origin
-	Account         string // tenant:flow the record is counted under, or UnreadableScope
-	Keys            []Key  // primary first; empty: the record is INVALID and Reason says why
+	Origin  Origin
+	Account string // tenant:flow the record is counted under, or UnreadableScope
+	// Keys are the primary key and then at most MaxAliases aliases, in one ledger
+	// scope and with one window. Empty: the record is INVALID and Reason says why.
+	Keys            []Key
 	Reason          string // closed code of an INVALID
 	Bytes           int64  // size of the record's value
 	PayloadSHA256   [32]byte
@@ -87,7 +93,14 @@ type Chunk struct {
 
 // Result is the answer to one registration.
 type Result struct {
-	Entry    Entry // the live row of its primary key: found, or made by this very record
+	// Entry is the live row that one of its keys has, or the one made by this very
+	// record. Of a row that is an alias it is that of the primary key beside it,
+	// where repeats are counted.
+	Entry Entry
+	// Matched is the key by which the record is a repeat, where an alias had part in
+	// it: one of its keys, and one of the row's record. "" where it is the primary key
+	// of both.
+	Matched  string
 	Inserted bool  // made by this record in this call
 	Orphan   bool  // the row before was an orphan, which this call closed
 	Repeat   int64 // number of repeats including this one; 0 for the first and its redelivery

@@ -1,7 +1,7 @@
 package ledger
 
-// FactsOf is what the hot tier is told of a batch: one fact per key, its last
-// state. Call it only with the answers of committed registrations, results in
+// FactsOf is what the hot tier is told of a batch: one fact per key, aliases as
+// well, its last state. Call it only with the answers of committed registrations, results in
 // the order of their registrations. It is pure.
 //
 // A row made in the batch stays Inserted although later copies of it in the
@@ -10,17 +10,13 @@ package ledger
 func FactsOf(registrations []Registration, results []Result) []Fact {
 	facts := make([]Fact, 0, len(results))
 	at := make(map[[2]string]int, len(results))
-	for i := range min(len(registrations), len(results)) {
-		if len(registrations[i].Keys) == 0 || results[i].Refused != "" || results[i].Entry.Key == "" {
-			continue // nothing of it is in the ledger under a key
-		}
-		f := factOf(&results[i])
+	take := func(f Fact) {
 		id := [2]string{f.Scope, f.Key}
 		j, known := at[id]
 		if !known {
 			at[id] = len(facts)
 			facts = append(facts, f)
-			continue
+			return
 		}
 		if sameRow(&facts[j], &f) {
 			f.Inserted = f.Inserted || facts[j].Inserted
@@ -28,7 +24,30 @@ func FactsOf(registrations []Registration, results []Result) []Fact {
 		}
 		facts[j] = f
 	}
+	for i := range min(len(registrations), len(results)) {
+		if len(registrations[i].Keys) == 0 || results[i].Refused != "" || results[i].Entry.Key == "" {
+			continue // nothing of it is in the ledger under a key
+		}
+		f := factOf(&results[i])
+		take(f)
+		for _, alias := range aliasesMet(&registrations[i], &results[i]) {
+			f.Key = alias.Key
+			take(f)
+		}
+	}
 	return facts
+}
+
+// aliasesMet are the keys, beside that of the entry, whose row it is as well: all
+// that a record has made or owns, or the one by which it is a repeat.
+func aliasesMet(r *Registration, res *Result) []Key {
+	if res.Entry.Origin == r.Origin {
+		return r.Keys[1:]
+	}
+	if res.Matched != "" && res.Matched != res.Entry.Key {
+		return []Key{{Key: res.Matched}}
+	}
+	return nil
 }
 
 func factOf(r *Result) Fact {

@@ -50,7 +50,9 @@ type Learned struct {
 	Verdict       Verdict
 	Origin        Origin
 	Account       string
-	Key           Key // Window unused; empty for an INVALID without a key
+	Key           Key      // Window unused; empty for an INVALID without a key
+	Aliases       []string // further keys of a NEW, in Key's scope
+	Matched       string   // as Result.Matched
 	Reason        string
 	Bytes         int64
 	PayloadSHA256 [32]byte

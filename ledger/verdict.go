@@ -30,6 +30,19 @@ func (v Verdict) String() string {
 // ReasonNotComparable marks a SEEN whose hash has another mode than the row's.
 const ReasonNotComparable = "hash.not_comparable"
 
+// ReasonAlias marks a repeat that is one by an alias, where nothing else is to be
+// said of it.
+const ReasonAlias = "alias"
+
+// JudgeResult is the verdict on a registered record by the answer to it.
+func JudgeResult(r *Registration, res *Result) (v Verdict, reason string) {
+	v, reason = Judge(r, &res.Entry)
+	if reason == "" && v != New && res.Matched != "" {
+		reason = ReasonAlias
+	}
+	return v, reason
+}
+
 // Judge is the verdict on a record given the live row of its key (ARCHITECTURE §4).
 // It is pure: crash, abort, zombie, other batch borders and any order of
 // processes meet the same row and get the same answer. reason is a closed code

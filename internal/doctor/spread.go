@@ -25,8 +25,8 @@ const spreadSQL = `
 select s.scope, s.key, l.first_seen_at, l.origin_partition, s.origin_partition
 from dedup_sighting s join lateral (
 	select l.first_seen_at, l.origin_partition from dedup_ledger l
-	where l.h = ('x' || left(encode(sha256(convert_to(s.scope, 'UTF8') || '\x00'::bytea || convert_to(s.key, 'UTF8')), 'hex'), 16))::bit(64)::bigint
-	  and l.scope = s.scope and l.key = s.key and l.first_seen_at = s.row_first_seen_at and l.origin_topic = s.origin_topic
+	where l.h = ('x' || left(encode(sha256(convert_to(s.scope, 'UTF8') || '\x00'::bytea || convert_to(coalesce(s.row_key, s.key), 'UTF8')), 'hex'), 16))::bit(64)::bigint
+	  and l.scope = s.scope and l.key = coalesce(s.row_key, s.key) and l.first_seen_at = s.row_first_seen_at and l.origin_topic = s.origin_topic
 ) l on l.origin_partition <> s.origin_partition
 where s.seen_at > clock_timestamp() - interval '7 days' and s.key is not null limit $1`
 

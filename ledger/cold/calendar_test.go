@@ -21,7 +21,7 @@ func (b *bundle) setClock(at time.Time) {
 	b.Helper()
 	b.exec(`create or replace function public.test_now() returns timestamptz language sql volatile security definer as $$ select timestamptz '` +
 		at.UTC().Format(time.RFC3339Nano) + `' $$`)
-	for _, function := range []string{"dedup_register_2", "dedup_months_1"} {
+	for _, function := range []string{"dedup_register_3", "dedup_months_1"} {
 		const clock = "clock_timestamp()"
 		if def := b.one(`select pg_get_functiondef($1::regproc)`, function); strings.Contains(def, clock) {
 			require.Equal(b, 1, strings.Count(def, clock))

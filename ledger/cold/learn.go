@@ -10,7 +10,7 @@ import (
 	"dedupledger/ledger"
 )
 
-var learn = newFunction("dedup_learn_2", "seq, d_epoch, d_offset", 29)
+var learn = newFunction("dedup_learn_3", "seq, d_epoch, d_offset", 33)
 
 // Learn takes one step of learning in one statement and answers the row's new
 // seq and D. Given a second time it changes nothing but seq.
@@ -89,7 +89,8 @@ func addLearned(p *params, learned []ledger.Learned) {
 	n := len(learned)
 	status, epoch, offset, account := texts(n), int4s(n), int8s(n), texts(n)
 	scope, digest, key, reason, size := texts(n), int8s(n), texts(n), texts(n), int8s(n)
-	payload, source, first, expires := byteas(n), texts(n), times(n), times(n)
+	payload, source, first, expires, matched := byteas(n), texts(n), times(n), times(n), texts(n)
+	line, aliasDigest, alias := int4s(n), int8s(n), keys(n)
 	for i := range learned {
 		o := &learned[i]
 		status.text(o.Verdict.String())
@@ -111,6 +112,12 @@ func addLearned(p *params, learned []ledger.Learned) {
 		source.optional(o.SourceService)
 		first.time(o.FirstSeenAt)
 		expires.time(o.ExpiresAt)
+		matched.optional(o.Matched)
+		for _, key := range o.Aliases {
+			line.int32(int32(i + 1))
+			aliasDigest.int64(ledger.Key{Scope: o.Key.Scope, Key: key}.Digest())
+			alias.text(key)
+		}
 	}
 	p.array(pgtype.TextArrayOID, status)
 	p.array(pgtype.Int4ArrayOID, epoch)
@@ -125,4 +132,8 @@ func addLearned(p *params, learned []ledger.Learned) {
 	p.array(pgtype.TextArrayOID, source)
 	p.array(pgtype.TimestamptzArrayOID, first)
 	p.array(pgtype.TimestamptzArrayOID, expires)
+	p.array(pgtype.TextArrayOID, matched)
+	p.array(pgtype.Int4ArrayOID, line)
+	p.array(pgtype.Int8ArrayOID, aliasDigest)
+	p.array(pgtype.TextArrayOID, alias)
 }

@@ -18,6 +18,9 @@ func (s *session) learned(v ledger.Verdict, r rec, first time.Time) ledger.Learn
 	}
 	if len(reg.Keys) > 0 {
 		o.Key = reg.Keys[0]
+		if v == ledger.New {
+			o.Aliases = r.aliases
+		}
 		o.FirstSeenAt, o.ExpiresAt = first, first.Add(reg.Keys[0].Window)
 	}
 	return o

@@ -3,6 +3,7 @@ package cold
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,9 +29,17 @@ type chunk struct {
 	accounts []string // distinct
 	advances []int    // indices of Advances, sorted by (topic id, partition)
 	heads    []int32  // per registration, 1-based; 0: INVALID
+	aliases  []alias  // in the order of registrations
 	scope    []int32  // per registration, 1-based into scopes; 0: INVALID
 	advance  []int32  // per registration, 1-based into advances; 0: not from Kafka
 	account  []int32  // per registration, 1-based into accounts
+}
+
+// alias is a key of a registration beside its primary key.
+type alias struct {
+	of   int   // index of the registration
+	key  int   // index among its keys
+	name int32 // the head of the lines with this primary key, else a number behind the lines
 }
 
 func layOut(c *ledger.Chunk, refused refusals) (*chunk, error) {
@@ -58,11 +67,30 @@ func (k *chunk) check() error {
 		if k.Gate == ledger.GateKafka && (r.Origin.Client != "" || r.Origin.Attempt != "") {
 			return fmt.Errorf("registration %d is a Kafka record and has a client or an attempt", i)
 		}
-		if len(r.Keys) > 1 {
-			return fmt.Errorf("registration %d has %d keys: %w: aliases come later", i, len(r.Keys), ledger.ErrSchema)
-		}
-		if len(r.Keys) == 1 && r.HashMode == "" {
+		if len(r.Keys) >= 1 && r.HashMode == "" {
 			return fmt.Errorf("registration %d has no hash mode", i)
+		}
+		if err := checkAliases(r.Keys); err != nil {
+			return fmt.Errorf("registration %d %w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkAliases refuses keys that do not go together: one scope is one lock, and
+// one window is what makes the rows of a record end at the same moment.
+func checkAliases(keys []ledger.Key) error {
+	if len(keys) > 1+ledger.MaxAliases {
+		return fmt.Errorf("has %d aliases; %d are allowed", len(keys)-1, ledger.MaxAliases)
+	}
+	for i := 1; i < len(keys); i++ {
+		if keys[i].Scope != keys[0].Scope || keys[i].Window != keys[0].Window {
+			return errors.New("has an alias of another scope or window")
+		}
+		for j := range i {
+			if keys[j].Key == keys[i].Key {
+				return errors.New("has one key twice")
+			}
 		}
 	}
 	return nil
@@ -107,6 +135,7 @@ func (k *chunk) layHeads() {
 	}
 	first := make(map[place]int32, len(k.Registrations))
 	k.heads = make([]int32, len(k.Registrations))
+	several := false
 	for i := range k.Registrations {
 		if !k.keyed(i) {
 			continue
@@ -116,6 +145,24 @@ func (k *chunk) layHeads() {
 			first[at] = int32(i + 1)
 		}
 		k.heads[i] = first[at]
+		several = several || len(k.Registrations[i].Keys) > 1
+	}
+	if !several {
+		return
+	}
+	next := int32(len(k.Registrations)) //nolint:gosec // at most MaxChunk
+	for i := range k.Registrations {
+		if !k.keyed(i) {
+			continue
+		}
+		for j := 1; j < len(k.Registrations[i].Keys); j++ {
+			at := place{k.scope[i], k.Registrations[i].Keys[j].Key}
+			if first[at] == 0 {
+				next++
+				first[at] = next
+			}
+			k.aliases = append(k.aliases, alias{of: i, key: j, name: first[at]})
+		}
 	}
 }
 

@@ -87,15 +87,23 @@ func compareOrigins(a, b *ledger.Origin) int {
 const numberSQL = `
 select x.i, n.repeat, n.copy
 from (select generate_subscripts($1::text[], 1) i, unnest($1::text[]) scope, unnest($2::text[]) key, unnest($3::timestamptz[]) first,
-             unnest($4::text[]::uuid[]) topic, unnest($5::integer[]) partition, unnest($6::integer[]) epoch, unnest($7::bigint[]) o) x,
+             unnest($4::text[]::uuid[]) topic, unnest($5::integer[]) partition, unnest($6::integer[]) epoch, unnest($7::bigint[]) o,
+             unnest($8::text[]) row_key) x,
      lateral (select s.seen_at, s.status from dedup_sighting s
-              where s.scope = x.scope and s.key = x.key and s.row_first_seen_at = x.first and s.seen_at >= x.first - interval '1 hour'
+              where s.scope = x.scope and s.key = x.key and coalesce(s.row_key, s.key) = x.row_key
+                and s.row_first_seen_at = x.first and s.seen_at >= x.first - interval '1 hour'
                 and s.origin_topic = x.topic and s.origin_partition = x.partition and s.origin_epoch = x.epoch and s.origin_offset = x.o
               limit 1) own,
-     lateral (select count(*) repeat, count(*) filter (where s.status = own.status) copy from dedup_sighting s
-              where s.scope = x.scope and s.key = x.key and s.row_first_seen_at = x.first and s.seen_at >= x.first - interval '1 hour'
-                and s.status in ('SEEN', 'DRIFT')
-                and (s.seen_at, s.origin_topic, s.origin_partition, s.origin_epoch, s.origin_offset)
+     lateral (select count(*) repeat, count(*) filter (where r.status = own.status) copy
+              from (select s.* from dedup_sighting s
+                    where s.scope = x.scope and s.key = x.row_key and s.row_key is null
+                      and s.row_first_seen_at = x.first and s.seen_at >= x.first - interval '1 hour'
+                    union all
+                    select s.* from dedup_sighting s -- known by an alias
+                    where s.scope = x.scope and s.row_key = x.row_key
+                      and s.row_first_seen_at = x.first and s.seen_at >= x.first - interval '1 hour') r
+              where r.status in ('SEEN', 'DRIFT')
+                and (r.seen_at, r.origin_topic, r.origin_partition, r.origin_epoch, r.origin_offset)
                     <= (own.seen_at, x.topic, x.partition, x.epoch, x.o)) n`
 
 // number gives redelivered repeats the numbers that they had when they came
@@ -106,6 +114,7 @@ func (l *Ledger) number(ctx context.Context, again []numbered) error {
 	}
 	var (
 		scopes, keys    []string
+		rowKeys         []string
 		firsts          []time.Time
 		of              []string // without a statement's description the driver knows no array of uuid
 		partitions, eps []int32
@@ -114,11 +123,12 @@ func (l *Ledger) number(ctx context.Context, again []numbered) error {
 	for _, n := range again {
 		o := &n.reg.Origin
 		scopes, keys = append(scopes, n.reg.Keys[0].Scope), append(keys, n.reg.Keys[0].Key)
+		rowKeys = append(rowKeys, n.res.Entry.Key)
 		firsts, of = append(firsts, n.res.Entry.FirstSeenAt), append(of, uuid.UUID(o.Topic).String())
 		partitions, eps, offsets = append(partitions, o.Partition), append(eps, o.Epoch), append(offsets, o.Offset)
 	}
 	err := l.send(ctx, func(sent context.Context, conn *pgxpool.Conn) error {
-		rows, err := conn.Query(sent, numberSQL, scopes, keys, firsts, of, partitions, eps, offsets)
+		rows, err := conn.Query(sent, numberSQL, scopes, keys, firsts, of, partitions, eps, offsets, rowKeys)
 		if err != nil {
 			return fmt.Errorf("asking: %w", err)
 		}

@@ -11,7 +11,7 @@ import (
 	"dedupledger/ledger"
 )
 
-// params are the arguments of dedup_register_2.
+// params are the arguments of dedup_register_3.
 func (k *chunk) params(keep int) (*params, error) {
 	p := &params{values: make([][]byte, 0, registerArgs), oids: make([]uint32, 0, registerArgs)}
 	p.int2(int16(k.Gate))
@@ -23,6 +23,7 @@ func (k *chunk) params(keep int) (*params, error) {
 		return nil, err
 	}
 	k.addLines(p)
+	k.addAliases(p)
 	return p, nil
 }
 
@@ -164,7 +165,25 @@ func (k *chunk) addLines(p *params) {
 	p.sparse(pgtype.TextArrayOID, takeover, takeovers)
 }
 
-// addKey adds the key of registration i. An INVALID has none; one that the
+// addAliases adds one line per alias. There is none as a rule, and then the
+// function is told nothing.
+func (k *chunk) addAliases(p *params) {
+	n := len(k.aliases)
+	line, digest, key, name := int4s(n), int8s(n), keys(n), int4s(n)
+	for _, a := range k.aliases {
+		of := &k.Registrations[a.of].Keys[a.key]
+		line.int32(int32(a.of + 1)) //nolint:gosec // at most MaxChunk
+		digest.int64(of.Digest())
+		key.text(of.Key)
+		name.int32(a.name)
+	}
+	p.sparse(pgtype.Int4ArrayOID, line, n > 0)
+	p.sparse(pgtype.Int8ArrayOID, digest, n > 0)
+	p.sparse(pgtype.TextArrayOID, key, n > 0)
+	p.sparse(pgtype.Int4ArrayOID, name, n > 0)
+}
+
+// addKey adds the primary key of registration i. An INVALID has none; one that the
 // ledger refused keeps its key's text, for the sighting.
 func (k *chunk) addKey(i int, scope, digest, key, window, head *array) {
 	r := &k.Registrations[i]

@@ -14,12 +14,12 @@ import (
 
 // One registration, spelled in SQL, so that it can stand in a transaction whose
 // statistics are then read.
-const registerOne = `select dedup_register_2(1::smallint, 100, array[$1], null, array[$1],
+const registerOne = `select dedup_register_3(1::smallint, 100, array[$1], null, array[$1],
 	array[$2::uuid], array[0], array[$3::uuid], array[0::bigint], array[0], array[0::bigint], array[0], array[1::bigint],
 	array[0], array[0::bigint], array['{}'], array[0], array[0::bigint],
 	array[1], array[1], array[0], array[0::bigint], array[1], array[0::bigint], null,
 	array[1], array[0::bigint], array['k'], array[$4::integer], array[1],
-	array[sha256('a')], null, null, null, null, null, null)`
+	array[sha256('a')], null, null, null, null, null, null, null, null, null, null)`
 
 // A look-back probes the months that the windows of its scopes reach, and no
 // others: counted by what PostgreSQL did, not by what it planned.

@@ -190,7 +190,7 @@ func TestWithoutTheScopeLockKeysDouble(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	const lock = "for no key update /* the scope lock */"
-	text := b.one(`select pg_get_functiondef('dedup_register_2'::regproc)`)
+	text := b.one(`select pg_get_functiondef('dedup_register_3'::regproc)`)
 	require.Equal(t, 1, strings.Count(text, lock))
 	b.exec(strings.Replace(text, lock, "", 1))
 	b.l = b.open(cold.Config{})

@@ -10,13 +10,13 @@ import (
 	"dedupledger/ledger"
 )
 
-// registerArgs is the number of parameters of dedup_register_2.
-const registerArgs = 37
+// registerArgs is the number of parameters of dedup_register_3.
+const registerArgs = 41
 
-var register = newFunction("dedup_register_2",
+var register = newFunction("dedup_register_3",
 	"at, seqs, refused_scopes, refused_lines, repeat_line, repeat_head, repeat_hit, repeat_counted, orphans, "+
 		"hit_first, hit_expires, hit_retry, hit_drift, hit_gate, hit_topic, hit_partition, hit_epoch, hit_offset, "+
-		"hit_client, hit_attempt, hit_payload, hit_canonical, hit_mode", registerArgs)
+		"hit_client, hit_attempt, hit_payload, hit_canonical, hit_mode, hit_key, repeat_matched", registerArgs)
 
 // Register registers a chunk in one statement. The errors are
 // ledger.ErrClaimLost (nothing was written), ErrRejected (nothing was written;
@@ -53,7 +53,7 @@ func (l *Ledger) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer,
 	return nil, fmt.Errorf("registering a chunk: %w: the ledger goes on refusing", ledger.ErrUnavailable)
 }
 
-// answer is what dedup_register_2 returns: the repeats (line, the line it is compared
+// answer is what dedup_register_3 returns: the repeats (line, the line it is compared
 // with, the row that one met or 0 where it made it), the lines that closed an
 // orphan, and the rows, as they were before.
 type answer struct {
@@ -66,6 +66,7 @@ type answer struct {
 	counted       []bool
 	orphans       []int32
 	rows          []ledger.Entry
+	matched       []pgtype.Text // by repeat; nil where no alias had part
 }
 
 func (a *answer) read(r *row) {
@@ -78,13 +79,13 @@ func (a *answer) read(r *row) {
 		offset             []pgtype.Int8
 		client, attempt    []pgtype.Text
 		payload, canonical [][]byte
-		mode               []string
+		mode, key          []string
 	)
 	var now *time.Time
 	for _, dst := range []any{
 		&now, &a.seqs, &a.refusedScopes, &a.refusedLines, &a.line, &a.head, &a.hit, &a.counted, &a.orphans,
 		&first, &expires, &retry, &drift, &gate, &topic, &partition, &epoch, &offset,
-		&client, &attempt, &payload, &canonical, &mode,
+		&client, &attempt, &payload, &canonical, &mode, &key, &a.matched,
 	} {
 		r.scan(dst)
 	}
@@ -105,6 +106,9 @@ func (a *answer) read(r *row) {
 			HashMode:    mode[i],
 			FirstSeenAt: first[i].UTC(), ExpiresAt: expires[i].UTC(),
 			RetryCount: retry[i], DriftCount: drift[i],
+		}
+		if key != nil {
+			a.rows[i].Key = key[i]
 		}
 		copy(a.rows[i].PayloadSHA256[:], payload[i])
 		copy(a.rows[i].CanonicalSHA256[:], canonical[i])
@@ -135,6 +139,9 @@ func (a *answer) results(k *chunk) (out *ledger.Answer, again []numbered) {
 		case repeat < len(a.line) && a.line[repeat] == line:
 			row := a.row(k, i, repeat, rows, out.Results)
 			n := numbered{&k.Registrations[i], &out.Results[i]}
+			if a.matched != nil {
+				n.res.Matched = a.matched[repeat].String
+			}
 			switch {
 			case fresh.add(n, row, a.counted[repeat]):
 			case n.res.Repeat > 0:
@@ -162,7 +169,10 @@ func (a *answer) row(k *chunk, i, repeat int, rows map[int32]*ledger.Entry, resu
 	row := new(ledger.Entry)
 	if hit := a.hit[repeat]; hit > 0 {
 		row = &a.rows[hit-1]
-		row.Scope, row.Key = k.Registrations[i].Keys[0].Scope, k.Registrations[i].Keys[0].Key
+		row.Scope = k.Registrations[i].Keys[0].Scope
+		if row.Key == "" {
+			row.Key = k.Registrations[i].Keys[0].Key
+		}
 	} else {
 		*row = results[head-1].Entry // a copy: the head's own answer stays as it is
 	}

@@ -48,6 +48,7 @@ type rec struct {
 	offset  int64
 	scope   string
 	key     string
+	aliases []string
 	payload string
 	window  time.Duration
 	reason  string
@@ -74,7 +75,9 @@ func (s *session) registration(r rec) ledger.Registration {
 		reg.HashMode, reg.CanonicalSHA256 = r.mode, sha256.Sum256([]byte(r.canon))
 	}
 	if r.key != "" {
-		reg.Keys = []ledger.Key{{Scope: r.scope, Key: r.key, Window: r.window}}
+		for _, key := range append([]string{r.key}, r.aliases...) {
+			reg.Keys = append(reg.Keys, ledger.Key{Scope: r.scope, Key: key, Window: r.window})
+		}
 	}
 	return reg
 }
@@ -116,7 +119,7 @@ func (s *session) verdicts(a *ledger.Answer, records ...rec) []string {
 		case r.key == "":
 			out[i] = "INVALID"
 		default:
-			v, reason := ledger.Judge(&reg, &a.Results[i].Entry)
+			v, reason := ledger.JudgeResult(&reg, &a.Results[i])
 			out[i] = v.String()
 			if reason != "" {
 				out[i] += " " + reason

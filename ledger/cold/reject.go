@@ -9,15 +9,18 @@ import (
 	"dedupledger/ledger"
 )
 
-var reject = newFunction("dedup_reject_1", "1", 15)
+var reject = newFunction("dedup_reject_2", "1", 17)
 
 // Reject turns a registered record into INVALID because an output topic does
-// not take it: its own row is closed, its account moves, its sighting is open
+// not take it: its own rows are closed, its account moves, its sighting is open
 // with the reason. A second call changes nothing. A lost claim, and a record
 // that was never decided, are ledger.ErrClaimLost.
 func (l *Ledger) Reject(ctx context.Context, claim ledger.Claim, r *ledger.Registration, reason string) error {
-	if r.Origin.Gate != ledger.GateKafka || len(r.Keys) > 1 {
-		return fmt.Errorf("rejecting a record: gate %d with %d keys is not a Kafka record with one key", r.Origin.Gate, len(r.Keys))
+	if r.Origin.Gate != ledger.GateKafka {
+		return fmt.Errorf("rejecting a record: gate %d is not Kafka's", r.Origin.Gate)
+	}
+	if err := checkAliases(r.Keys); err != nil {
+		return fmt.Errorf("rejecting a record that %w", err)
 	}
 	p := &params{}
 	p.uuid(r.Origin.Topic)
@@ -46,5 +49,13 @@ func (l *Ledger) Reject(ctx context.Context, claim ledger.Claim, r *ledger.Regis
 	}
 	p.optional(r.SourceService)
 	p.text(reason)
+	n := max(0, len(r.Keys)-1)
+	digest, key := int8s(n), keys(n)
+	for i := 1; i <= n; i++ {
+		digest.int64(r.Keys[i].Digest())
+		key.text(r.Keys[i].Key)
+	}
+	p.array(pgtype.Int8ArrayOID, digest)
+	p.array(pgtype.TextArrayOID, key)
 	return l.call(ctx, reject, p, func(*row) {})
 }

@@ -139,16 +139,17 @@ const orphansSQL = `
 select d.scope, d.key, d.origin_epoch, d.origin_offset, d.first_seen_at,
        coalesce((select array_agg(s.origin_topic || '/' || s.origin_partition || '/' || s.origin_epoch || '/' || s.origin_offset order by s.seen_at)
                  from dedup_sighting s
-                 where s.scope = d.scope and s.key = d.key and s.row_first_seen_at = d.first_seen_at and s.status in ('SEEN', 'DRIFT')
+                 where s.scope = d.scope and (s.key = d.key and s.row_key is null or s.row_key = d.key)
+                   and s.row_first_seen_at = d.first_seen_at and s.status in ('SEEN', 'DRIFT')
                    and not (s.origin_topic = $1 and s.origin_partition = $2 and (s.origin_epoch, s.origin_offset) >= ($3, $4)
                             and (s.origin_epoch, s.origin_offset) < ($5, $6))), '{}')
 from dedup_ledger d
 where d.origin_topic = $1 and d.origin_partition = $2
   and (d.origin_epoch, d.origin_offset) >= ($3, $4) and (d.origin_epoch, d.origin_offset) < ($5, $6)
-  and d.closed_at is null and d.expires_at > clock_timestamp()
+  and d.closed_at is null and d.expires_at > clock_timestamp() and d.alias_of is null
 order by d.origin_epoch, d.origin_offset`
 
-// Orphans lists the live rows whose records lie in a range. It reads all of the
+// Orphans lists the live rows, of primary keys, whose records lie in a range. It reads all of the
 // ledger.
 func (l *Ledger) Orphans(ctx context.Context, of ledger.Partition, in ledger.Range) (all []ledger.Orphan, err error) {
 	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {

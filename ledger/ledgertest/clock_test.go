@@ -33,7 +33,7 @@ func runClock(t *testing.T, owner *pgxpool.Pool) {
 	t.Helper()
 	var registration string
 	require.NoError(t, owner.QueryRow(t.Context(),
-		"select pg_get_functiondef('dedup_register_2'::regproc)").Scan(&registration))
+		"select pg_get_functiondef('dedup_register_3'::regproc)").Scan(&registration))
 	const clock = "clock_timestamp()"
 	require.Equal(t, 1, strings.Count(registration, clock))
 	for _, sql := range []string{

@@ -17,8 +17,9 @@ const maxWrong = 12
 // the history in another order than they were made, so what needs all of them is
 // checked at the end.
 type row struct {
-	scope, key string
+	scope, key string       // the primary key
 	entry      ledger.Entry // of the first answer
+	keys       []ledger.Key // of the record that made it; nil until its answer is in
 	inserted   int          // answers that said "made by this record"
 	clean      int          // records committed as NEW by it
 	repeats    int64        // fresh repeats, the sum and the highest of their numbers
@@ -33,9 +34,18 @@ type rowID struct {
 	first      int64 // microseconds
 }
 
+// met is a repeat as it was answered.
+type met struct {
+	keys []ledger.Key
+	by   string // the key
+	now  time.Time
+	row  *row
+}
+
 type history struct {
 	mu       sync.Mutex
 	rows     map[rowID]*row
+	met      []met
 	accounts Accounts         // verdicts as first counted
 	changed  map[string]int64 // by account: records whose redelivery came to another verdict
 	bad      []error
@@ -125,19 +135,28 @@ func (h *history) verdict(r *record, now time.Time, fresh bool) ledger.Verdict {
 // meet finds the row of an answer, or takes it in, and compares what is said of
 // it with what was said before.
 func (h *history) meet(r *record, now time.Time, fresh bool) *row {
-	e, k := &r.result.Entry, r.reg.Keys[0]
-	if e.Scope != k.Scope || e.Key != k.Key {
+	e, k, by := &r.result.Entry, r.reg.Keys[0], r.result.Matched
+	if e.Scope != k.Scope || by == "" && e.Key != k.Key {
 		h.note("%s %s was answered with the row of %s %s", k.Scope, k.Key, e.Scope, e.Key)
+	}
+	if by != "" && (!names(r.reg.Keys, by) || k.Key == e.Key && by == e.Key) {
+		h.note("%s %s was answered with the row of %s %s, by the key %s", k.Scope, k.Key, e.Scope, e.Key, by)
 	}
 	if now.Before(e.FirstSeenAt) || !now.Before(e.ExpiresAt) && (fresh || e.Origin != r.reg.Origin) {
 		h.note("%s %s at %s: the row is not live, %s to %s", k.Scope, k.Key, now.Format(clockFormat),
 			e.FirstSeenAt.Format(clockFormat), e.ExpiresAt.Format(clockFormat))
 	}
-	id := rowID{k.Scope, k.Key, e.FirstSeenAt.UnixMicro()}
+	id := rowID{e.Scope, e.Key, e.FirstSeenAt.UnixMicro()}
 	known := h.rows[id]
 	if known == nil {
-		known = &row{scope: k.Scope, key: k.Key, entry: *e}
+		known = &row{scope: e.Scope, key: e.Key, entry: *e}
 		h.rows[id] = known
+	}
+	if by == "" {
+		by = k.Key
+	}
+	if e.Origin != r.reg.Origin && fresh {
+		h.met = append(h.met, met{r.reg.Keys, by, now, known})
 	}
 	if !sameRow(&known.entry, e) {
 		h.note("%s %s: one row was told as %s and as %s", k.Scope, k.Key,
@@ -145,6 +164,7 @@ func (h *history) meet(r *record, now time.Time, fresh bool) *row {
 	}
 	if r.result.Inserted {
 		known.inserted++
+		known.keys = r.reg.Keys
 		made := ledger.Entry{
 			Origin: r.reg.Origin, PayloadSHA256: r.reg.PayloadSHA256, CanonicalSHA256: r.reg.CanonicalSHA256,
 			HashMode: r.reg.HashMode, FirstSeenAt: now, ExpiresAt: now.Add(k.Window),
@@ -155,6 +175,10 @@ func (h *history) meet(r *record, now time.Time, fresh bool) *row {
 		}
 	}
 	return known
+}
+
+func names(keys []ledger.Key, key string) bool {
+	return slices.ContainsFunc(keys, func(k ledger.Key) bool { return k.Key == key })
 }
 
 // sameRow compares what never changes in a row.
@@ -209,8 +233,10 @@ func (h *history) finish() {
 	defer h.mu.Unlock()
 	byKey := map[[2]string][]*row{}
 	for _, r := range h.rows {
-		id := [2]string{r.scope, r.key}
-		byKey[id] = append(byKey[id], r)
+		for _, k := range r.keys {
+			id := [2]string{k.Scope, k.Key}
+			byKey[id] = append(byKey[id], r)
+		}
 		if r.inserted != 1 {
 			h.note("%s %s: %d records made one row", r.scope, r.key, r.inserted)
 		}
@@ -221,12 +247,34 @@ func (h *history) finish() {
 			h.note("%s %s: %d repeats are numbered up to %d, sum %d", r.scope, r.key, n, r.top, r.sum)
 		}
 	}
+	for i := range h.met {
+		h.compareMet(&h.met[i], byKey)
+	}
 	for id, rows := range byKey {
 		slices.SortFunc(rows, func(a, b *row) int { return a.entry.FirstSeenAt.Compare(b.entry.FirstSeenAt) })
 		for i := 1; i < len(rows); i++ {
 			if rows[i].entry.FirstSeenAt.Before(rows[i-1].entry.ExpiresAt) {
 				h.note("%s %s: two live rows, of %s until %s and of %s from %s", id[0], id[1],
 					rows[i-1].entry.Origin.At(), rows[i-1].entry.ExpiresAt, rows[i].entry.Origin.At(), rows[i].entry.FirstSeenAt)
+			}
+		}
+	}
+}
+
+// compareMet checks by which key a record was a repeat: by one that the row has
+// too, and by the first of its own that had a live row. Those made at this very
+// moment are left out: they may stand behind it in the chunk.
+func (h *history) compareMet(m *met, byKey map[[2]string][]*row) {
+	if !names(m.row.keys, m.by) {
+		h.note("%s %s: a repeat of the row of %s, which has no such key", m.row.scope, m.by, m.row.key)
+	}
+	for _, k := range m.keys {
+		if k.Key == m.by {
+			return
+		}
+		for _, r := range byKey[[2]string{k.Scope, k.Key}] {
+			if r != m.row && r.entry.FirstSeenAt.Before(m.now) && m.now.Before(r.entry.ExpiresAt) {
+				h.note("%s %s: a repeat by the key %s although %s was live", m.row.scope, m.keys[0].Key, m.by, k.Key)
 			}
 		}
 	}

@@ -156,6 +156,6 @@ func (f *follower) compareAccounts(h *history, got Accounts) {
 // repeats there are by now.
 func sameResult(a, b *ledger.Result, fresh bool) bool {
 	return a.Entry.Scope == b.Entry.Scope && a.Entry.Key == b.Entry.Key && sameRow(&a.Entry, &b.Entry) &&
-		a.Inserted == b.Inserted && a.Refused == b.Refused &&
+		a.Inserted == b.Inserted && a.Refused == b.Refused && a.Matched == b.Matched &&
 		(!fresh || a.Repeat == b.Repeat && a.Copy == b.Copy && a.Entry.DriftCount == b.Entry.DriftCount)
 }

@@ -23,7 +23,7 @@ type Reference struct {
 
 	mu        sync.Mutex
 	gates     map[string]ledger.Gate            // by ledger scope
-	rows      map[[2]string]*ledger.Entry       // by scope and key: the latest; live or expired
+	rows      map[[2]string]*ledger.Entry       // by scope and key, aliases as well: the latest; live or expired
 	made      map[ledger.Origin]*ledger.Entry   // by who made the row, while it is not closed
 	positions map[ledger.Partition]*refPosition //
 	counted   map[ledger.Origin]*refCounted     // makers of rows, and repeats that have a sighting
@@ -33,7 +33,8 @@ type Reference struct {
 // refCounted is what a record was counted as, and with which row.
 type refCounted struct {
 	verdict ledger.Verdict
-	first   time.Time
+	row     *ledger.Entry
+	by      string // the key
 }
 
 // keepPerRow is how many repeats of a row have a sighting; later ones are only
@@ -147,18 +148,17 @@ func (r *Reference) register(gate ledger.Gate, reg *ledger.Registration, now tim
 		return ledger.Invalid
 	}
 	r.gates[k.Scope] = gate
-	id := [2]string{k.Scope, k.Key}
-	row := r.rows[id]
+	row, by := r.meet(reg.Keys, now)
 	if own := r.made[reg.Origin]; own != nil && !fresh {
-		row = own // also when its window has ended: copies may have been SEEN of it
-	} else if row == nil || !now.Before(row.ExpiresAt) {
-		row = &ledger.Entry{
-			Scope: k.Scope, Key: k.Key, Origin: reg.Origin,
-			PayloadSHA256: reg.PayloadSHA256, CanonicalSHA256: reg.CanonicalSHA256, HashMode: reg.HashMode,
-			FirstSeenAt: now, ExpiresAt: now.Add(k.Window),
-		}
-		r.rows[id], r.made[reg.Origin] = row, row
+		row, by = own, own.Key // also when its window has ended: copies may have been SEEN of it
+	} else if was := r.counted[reg.Origin]; !fresh && was != nil && was.verdict != ledger.New && now.Before(was.row.ExpiresAt) {
+		row, by = was.row, was.by // although another has its primary key by now
+	} else if row == nil {
+		row, by = r.insert(reg, now), k.Key
 		out.Inserted = true
+	}
+	if by != k.Key || by != row.Key {
+		out.Matched = by
 	}
 	v, _ := ledger.Judge(reg, row)
 	if fresh {
@@ -166,8 +166,37 @@ func (r *Reference) register(gate ledger.Gate, reg *ledger.Registration, now tim
 	} else {
 		out.Repeat = r.correct(reg, row, v)
 	}
+	if s := r.counted[reg.Origin]; s != nil {
+		s.by = by
+	}
 	out.Entry = *row
 	return v
+}
+
+// meet is the first live row that one of the keys has, and that key: of the
+// primary key, then of the aliases in their order.
+func (r *Reference) meet(keys []ledger.Key, now time.Time) (*ledger.Entry, string) {
+	for _, k := range keys {
+		if row := r.rows[[2]string{k.Scope, k.Key}]; row != nil && now.Before(row.ExpiresAt) {
+			return row, k.Key
+		}
+	}
+	return nil, ""
+}
+
+// insert makes the row of a record under all its keys.
+func (r *Reference) insert(reg *ledger.Registration, now time.Time) *ledger.Entry {
+	k := reg.Keys[0]
+	row := &ledger.Entry{
+		Scope: k.Scope, Key: k.Key, Origin: reg.Origin,
+		PayloadSHA256: reg.PayloadSHA256, CanonicalSHA256: reg.CanonicalSHA256, HashMode: reg.HashMode,
+		FirstSeenAt: now, ExpiresAt: now.Add(k.Window),
+	}
+	for _, k := range reg.Keys {
+		r.rows[[2]string{k.Scope, k.Key}] = row
+	}
+	r.made[reg.Origin] = row
+	return row
 }
 
 // first is a record's first registration; the answer is Result.Repeat.
@@ -177,7 +206,7 @@ func (r *Reference) first(reg *ledger.Registration, row *ledger.Entry, v ledger.
 		n = repeat(row, v)
 	}
 	if n <= keepPerRow {
-		r.counted[reg.Origin] = &refCounted{v, row.FirstSeenAt}
+		r.counted[reg.Origin] = &refCounted{verdict: v, row: row}
 	}
 	return n
 }
@@ -197,12 +226,12 @@ func repeat(row *ledger.Entry, v ledger.Verdict) int64 {
 // record have made the next one, and the old owner come again behind that.
 func (r *Reference) correct(reg *ledger.Registration, row *ledger.Entry, v ledger.Verdict) int64 {
 	s := r.counted[reg.Origin]
-	if s == nil || s.first.Equal(row.FirstSeenAt) {
+	if s == nil || s.row == row {
 		return 0
 	}
 	r.count(reg.Account, s.verdict, -1)
 	r.count(reg.Account, v, 1)
-	s.verdict, s.first = v, row.FirstSeenAt
+	s.verdict, s.row = v, row
 	if v == ledger.New {
 		return 0
 	}

@@ -42,6 +42,9 @@ func TestNegativeControls(t *testing.T) {
 		"redelivered records counted again":        {newCountedTwice, "does not close"},
 		"a batch collapsed by key before deciding": {newCollapsed, "records made one row|by the reference"},
 		"a repeat extends the window":              {newExtended, "by the reference|told as"},
+		"aliases not looked at":                    {newPrimaryOnly, "by the reference|two live rows"},
+		"keys registered though one is another's":  {newHalf, "by the reference|records made one row"},
+		"aliases before the primary key":           {newBackwards, "by the reference|was live"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,6 +237,73 @@ func (l collapsed) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answe
 			a.Results[i].Inserted, a.Results[i].Repeat = true, 0
 		}
 		made[id] = made[id] || a.Results[i].Inserted
+	}
+	return a, nil
+}
+
+// primaryOnly leaves the aliases out.
+type primaryOnly struct{ *Reference }
+
+func newPrimaryOnly() Ledger { return primaryOnly{NewReference(running())} }
+
+func (l primaryOnly) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer, error) {
+	same := *c
+	same.Registrations = slices.Clone(c.Registrations)
+	for i := range same.Registrations {
+		same.Registrations[i].Keys = same.Registrations[i].Keys[:min(1, len(same.Registrations[i].Keys))]
+	}
+	return l.Reference.Register(ctx, &same)
+}
+
+// half registers the keys that are free of a record that is a repeat by another.
+type half struct{ *Reference }
+
+func newHalf() Ledger { return half{NewReference(running())} }
+
+func (l half) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer, error) {
+	a, err := l.Reference.Register(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range c.Registrations {
+		r := c.Registrations[i]
+		if e := &a.Results[i].Entry; e.Key == "" || e.Origin == r.Origin {
+			continue
+		}
+		for _, k := range r.Keys {
+			if row, _ := l.meet([]ledger.Key{k}, a.Now); row == nil {
+				r.Keys = []ledger.Key{k}
+				l.insert(&r, a.Now)
+			}
+		}
+	}
+	return a, nil
+}
+
+// backwards names the row of the last known key, not of the first.
+type backwards struct{ *Reference }
+
+func newBackwards() Ledger { return backwards{NewReference(running())} }
+
+func (l backwards) Register(ctx context.Context, c *ledger.Chunk) (*ledger.Answer, error) {
+	a, err := l.Reference.Register(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range c.Registrations {
+		r, res := &c.Registrations[i], &a.Results[i]
+		if res.Entry.Key == "" || res.Entry.Origin == r.Origin {
+			continue
+		}
+		for _, k := range r.Keys {
+			if row, by := l.meet([]ledger.Key{k}, a.Now); row != nil && row.Origin != r.Origin {
+				res.Entry, res.Matched = *row, by
+			}
+		}
 	}
 	return a, nil
 }

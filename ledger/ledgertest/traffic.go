@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,8 @@ type traffic struct {
 	rng  *rand.Rand
 	at   ledger.Partition
 	next ledger.Position
+	// aliased: of the present stretch some records have aliases; of the others none.
+	aliased bool
 }
 
 func (t *traffic) record() ledger.Registration {
@@ -76,8 +79,33 @@ func (t *traffic) record() ledger.Registration {
 	}
 	key := t.key()
 	r.Keys = []ledger.Key{{Scope: flow.scope, Key: key, Window: windows[t.rng.IntN(len(windows))]}}
+	if t.rng.IntN(300) == 0 {
+		t.aliased = !t.aliased
+	}
+	if t.aliased && t.rng.IntN(3) == 0 {
+		t.aliases(&r)
+	}
 	t.payload(&r, key)
 	return r
+}
+
+// aliases adds one or two. Few are drawn often, so that they meet, alone or beside
+// a primary key that is met as well, and some are other records' primary keys.
+func (t *traffic) aliases(r *ledger.Registration) {
+	for range 1 + t.rng.IntN(ledger.MaxAliases) {
+		alias := r.Keys[0]
+		switch t.rng.IntN(4) {
+		case 0:
+			alias.Key = t.key()
+		case 1:
+			alias.Key = fmt.Sprintf("sbdh:%d", t.rng.IntN(60))
+		default:
+			alias.Key = fmt.Sprintf("sbdh:%d", t.rng.IntN(20_000))
+		}
+		if !slices.ContainsFunc(r.Keys, func(k ledger.Key) bool { return k.Key == alias.Key }) {
+			r.Keys = append(r.Keys, alias)
+		}
+	}
 }
 
 // key draws some keys often: repeats within a chunk, between writers and after
