@@ -5,6 +5,10 @@ type Keyed struct {
 	Key  Key
 	Code string // closed code where no key was found; Key is zero then
 
+	// Aliases are further keys of a record that has one, canonical, as far as they
+	// are found in it. They lie in the ledger scope of Key and have its window.
+	Aliases []string
+
 	// HashMode and CanonicalSHA256 are as those of a Registration.
 	HashMode        string
 	CanonicalSHA256 [32]byte

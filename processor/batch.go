@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -66,11 +67,20 @@ func (b *batch) add(p *part, rec *kgo.Record) *item {
 	return &b.items[n]
 }
 
-// key keeps the one key of a registration.
-func (b *batch) key(k ledger.Key) []ledger.Key {
+// key keeps the keys of a registration: each once, and no more aliases than a
+// record can have. Those of one before keep their place where more room is made.
+func (b *batch) key(k ledger.Key, aliases []string) []ledger.Key {
 	n := len(b.keys)
 	b.keys = append(b.keys, k)
-	return b.keys[n : n+1 : n+1]
+	for _, alias := range aliases {
+		if len(b.keys)-n > ledger.MaxAliases {
+			break
+		}
+		if !slices.ContainsFunc(b.keys[n:], func(known ledger.Key) bool { return known.Key == alias }) {
+			b.keys = append(b.keys, ledger.Key{Scope: k.Scope, Key: alias, Window: k.Window})
+		}
+	}
+	return b.keys[n:len(b.keys):len(b.keys)]
 }
 
 // ends is the position behind the last record of each partition in the batch.

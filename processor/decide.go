@@ -11,7 +11,7 @@ func decide(r *ledger.Registration, res *ledger.Result) (ledger.Verdict, string)
 	if res.Refused != "" {
 		return ledger.Invalid, res.Refused
 	}
-	return ledger.Judge(r, &res.Entry)
+	return ledger.JudgeResult(r, res)
 }
 
 // observes reports whether a record of a flow that only observes goes to clean,

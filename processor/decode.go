@@ -57,7 +57,7 @@ func (s *session) decode(b *batch, it *item, rec *kgo.Record, o ledger.Origin) {
 			r.Reason = keyed.Code
 			break
 		}
-		r.Keys = b.key(keyed.Key)
+		r.Keys = b.key(keyed.Key, keyed.Aliases)
 	}
 }
 

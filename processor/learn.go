@@ -306,6 +306,7 @@ func (w *learner) learnedOf(o *topics.Output, at ledger.Position) ledger.Learned
 		l.Account = o.Scope.String()
 		if o.Key != "" {
 			l.Key = ledger.Key{Scope: w.s.cfg.Keyer.LedgerScope(o.Scope, o.Key), Key: o.Key}
+			l.Aliases, l.Matched = o.Aliases, o.Matched
 		}
 	}
 	return l

@@ -52,8 +52,10 @@ func (k headerKey) Key(s topics.Scope, _ []byte, header func(string, int) ([]byt
 	if !ok {
 		return ledger.Keyed{Code: "key.not_found", HashMode: ledger.HashRaw, Observe: k.Observes(s)}
 	}
+	aliases, _ := header("x-alias", 0)
 	return ledger.Keyed{
 		Key:      ledger.Key{Scope: s.String(), Key: "hdr:" + string(v), Window: time.Hour},
+		Aliases:  strings.Fields(string(aliases)),
 		HashMode: ledger.HashRaw, Observe: k.Observes(s), NoPayload: s.Flow == "bare",
 	}
 }
@@ -124,14 +126,16 @@ func (b *bundle) start(change ...func(*Config)) func() {
 	return stop
 }
 
+// produce sends records by their texts: key~aliases=payload.
 func (b *bundle) produce(partition int32, keys ...string) {
 	b.t.Helper()
 	var rs []*kgo.Record
 	for _, k := range keys {
 		key, value, _ := strings.Cut(k, "=")
+		key, aliases, _ := strings.Cut(key, "~")
 		rs = append(rs, &kgo.Record{
 			Topic: rawTopic, Partition: partition, Key: []byte("acme:as2"), Value: []byte("payload " + value),
-			Headers: []kgo.RecordHeader{{Key: topics.HeaderKey, Value: []byte(key)}},
+			Headers: []kgo.RecordHeader{{Key: topics.HeaderKey, Value: []byte(key)}, {Key: "x-alias", Value: []byte(aliases)}},
 		})
 	}
 	require.NoError(b.t, b.cl.ProduceSync(b.t.Context(), rs...).FirstErr())

@@ -15,7 +15,7 @@ import (
 // integration.
 type memLedger struct {
 	mu        sync.Mutex
-	rows      map[[2]string]ledger.Entry
+	rows      map[[2]string]ledger.Entry // aliases too
 	positions map[ledger.Partition]*memPosition
 	counts    map[ledger.Verdict]int
 	closed    map[ledger.Origin]bool
@@ -87,34 +87,47 @@ func (m *memLedger) register(r *ledger.Registration, now time.Time) ledger.Resul
 		return ledger.Result{Refused: reasonOutputRejected}
 	}
 	k := r.Keys[0]
-	id := [2]string{k.Scope, k.Key}
-	e, ok := m.rows[id]
-	if ok && now.Before(e.ExpiresAt) {
+	for _, by := range r.Keys {
+		e, ok := m.rows[[2]string{by.Scope, by.Key}]
+		if !ok || !now.Before(e.ExpiresAt) {
+			continue
+		}
 		if e.Origin != r.Origin {
+			id := [2]string{e.Scope, e.Key}
+			e = m.rows[id]
 			e.RetryCount++
 			m.rows[id] = e
 		}
-		return ledger.Result{Entry: e, Repeat: e.RetryCount}
+		res := ledger.Result{Entry: e, Repeat: e.RetryCount}
+		if by.Key != k.Key || by.Key != e.Key {
+			res.Matched = by.Key
+		}
+		return res
 	}
-	e = ledger.Entry{
+	e := ledger.Entry{
 		Scope: k.Scope, Key: k.Key, Origin: r.Origin, PayloadSHA256: r.PayloadSHA256, HashMode: r.HashMode,
 		FirstSeenAt: now, ExpiresAt: now.Add(k.Window),
 	}
-	m.rows[id] = e
+	for _, k := range r.Keys {
+		m.rows[[2]string{k.Scope, k.Key}] = e
+	}
 	return ledger.Result{Entry: e, Inserted: true}
 }
 
 func (m *memLedger) Reject(_ context.Context, _ ledger.Claim, r *ledger.Registration, _ string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for id, e := range m.rows {
-		if e.Origin == r.Origin {
-			delete(m.rows, id)
+	maps.DeleteFunc(m.rows, func(_ [2]string, e ledger.Entry) bool {
+		if e.Origin != r.Origin {
+			return false
+		}
+		if !m.closed[r.Origin] {
 			m.closed[r.Origin] = true
 			m.counts[ledger.New]--
 			m.counts[ledger.Invalid]++
 		}
-	}
+		return true
+	})
 	return nil
 }
 
@@ -180,9 +193,11 @@ func (m *memLedger) Learn(_ context.Context, l *ledger.Lesson) (int64, ledger.Po
 			m.counts[x.Verdict]++
 		}
 		if x.Verdict == ledger.New {
-			m.rows[[2]string{x.Key.Scope, x.Key.Key}] = ledger.Entry{
-				Scope: x.Key.Scope, Key: x.Key.Key, Origin: x.Origin, PayloadSHA256: x.PayloadSHA256, HashMode: ledger.HashRaw,
-				FirstSeenAt: x.FirstSeenAt, ExpiresAt: x.ExpiresAt,
+			for _, key := range append([]string{x.Key.Key}, x.Aliases...) {
+				m.rows[[2]string{x.Key.Scope, key}] = ledger.Entry{
+					Scope: x.Key.Scope, Key: x.Key.Key, Origin: x.Origin, PayloadSHA256: x.PayloadSHA256, HashMode: ledger.HashRaw,
+					FirstSeenAt: x.FirstSeenAt, ExpiresAt: x.ExpiresAt,
+				}
 			}
 		}
 	}

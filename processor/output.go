@@ -33,7 +33,7 @@ func (s *session) outputs(b *batch) []*kgo.Record {
 			f.Scope = it.reg.Account
 		}
 		if len(it.reg.Keys) > 0 {
-			f.Key = it.reg.Keys[0].Key
+			f.Key, f.Aliases, f.Matched = it.reg.Keys[0].Key, it.reg.Keys[1:], it.res.Matched
 		}
 		build := s.build[it.part.topic]
 		if s.rejected[it.reg.Origin].reference {

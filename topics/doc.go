@@ -30,5 +30,6 @@ const (
 	maxReason           = 64  // the longest code known has half of it
 	maxTopicName        = 249 // Kafka's, whose own is that of file names
 	maxOurHeaders       = 1 << 10
+	maxWithAliases      = 1280     // of a record that has aliases, or is a repeat by one
 	maxReferenceCarries = 32 << 10 // key and foreign headers of a reference
 )

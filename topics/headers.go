@@ -25,9 +25,9 @@ const (
 	HeaderFirstSHA256 = "dedup-first-payload-sha256"
 	HeaderSHA256      = "dedup-payload-sha256" // of the raw bytes, lower-case hex
 	HeaderRetryCount  = "dedup-retry-count"
-	HeaderReason      = "dedup-reason" // a closed code, never a message
-	HeaderMatched     = "dedup-matched"
-	HeaderAliases     = "dedup-aliases"
+	HeaderReason      = "dedup-reason"        // a closed code, never a message
+	HeaderMatched     = "dedup-matched"       // the key by which it is a repeat, where an alias had part in it
+	HeaderAliases     = "dedup-aliases"       // the record's keys beside HeaderKey, a blank between two
 	HeaderPayload     = "dedup-payload"       // PayloadReference, PayloadOmitted: the value is not the payload
 	HeaderBytes       = "dedup-payload-bytes" // beside HeaderPayload: the size of the raw value, decimal
 	HeaderReplayID    = "dedup-replay-id"

@@ -27,6 +27,11 @@ const (
 	// cleanFixed is valueFixed of a clean record, beside its own topic's name too.
 	cleanFixed = statusLength + placeLength + 2*timeLength + uuidLength + hashLength
 
+	// cleanNames are the names of our headers of a clean record, beside that of its
+	// aliases.
+	cleanNames = len(HeaderKey) + len(HeaderScope) + len(HeaderID) + len(HeaderStatus) + len(HeaderOrigin) +
+		len(HeaderFirstSeenAt) + len(HeaderExpiresAt) + len(HeaderSHA256) + len(HeaderReason)
+
 	// duplicateFixed is what the headers of a duplicate need at most, names
 	// included, beside key, scope, reason and topic names.
 	duplicateFixed = valueFixed + len(HeaderKey) + len(HeaderScope) + len(HeaderStatus) + len(HeaderOrigin) +
@@ -48,13 +53,47 @@ type headerWriter struct {
 // newHeaderWriter starts with the foreign headers and makes room for ours: so
 // many, with fixed bytes beside key, scope and reason.
 func newHeaderWriter(in *kgo.Record, f *Facts, ours, fixed int) headerWriter {
-	size := fixed + len(f.Key) + len(f.Scope) + len(f.Reason)
+	size := fixed + len(f.Key) + len(f.Scope) + len(f.Reason) + aliasesLength(f) + matchedLength(f)
 	w := headerWriter{
 		headers: make([]kgo.RecordHeader, 0, countForeign(in.Headers)+ours),
 		buf:     make([]byte, 0, size),
 	}
 	w.headers = appendForeign(w.headers, in.Headers)
 	return w
+}
+
+// aliasesLength is what the header of the aliases takes, name included.
+func aliasesLength(f *Facts) int {
+	if len(f.Aliases) == 0 {
+		return 0
+	}
+	n := len(HeaderAliases) + len(f.Aliases) - 1
+	for i := range f.Aliases {
+		n += len(f.Aliases[i].Key)
+	}
+	return n
+}
+
+func matchedLength(f *Facts) int {
+	if f.Matched == "" {
+		return 0
+	}
+	return len(HeaderMatched) + len(f.Matched)
+}
+
+// aliases writes the keys with a blank between two: no key has one.
+func (w *headerWriter) aliases(keys []ledger.Key) {
+	if len(keys) == 0 {
+		return
+	}
+	b := w.buf
+	for i := range keys {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = append(b, keys[i].Key...)
+	}
+	w.add(HeaderAliases, len(w.buf), b)
 }
 
 // add takes the buffer's new end, from byte start on, as the value.

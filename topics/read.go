@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,7 +34,9 @@ type Output struct {
 	// Scope is tenant:flow as the record had it, zero where it could not be
 	// read; the ledger scope is a matter of the rules.
 	Scope         Scope
-	Key           string // "" for an INVALID without one
+	Key           string   // "" for an INVALID without one
+	Aliases       []string // keys beside Key; all of a NEW, perhaps none of the others
+	Matched       string   // the key by which it is a repeat, where an alias had part in it
 	Reason        string
 	PayloadSHA256 [32]byte
 	FirstSeenAt   time.Time // of the row, UTC; zero for INVALID
@@ -119,6 +123,8 @@ func (r *headerReader) readJudged(o *Output) {
 	if o.Key = r.key(); o.Key == "" {
 		r.fail(HeaderKey, "there")
 	}
+	o.Aliases = r.aliases(o.Key)
+	o.Matched = r.keyOf(HeaderMatched)
 	o.FirstSeenAt = r.time(HeaderFirstSeenAt)
 	o.ExpiresAt = r.time(HeaderExpiresAt)
 	if !o.ExpiresAt.After(o.FirstSeenAt) {
@@ -190,17 +196,39 @@ func (r *headerReader) scope() Scope {
 
 // key takes at most 200 visible ASCII characters: what the column holds. The
 // grammar within is msgkey's.
-func (r *headerReader) key() string {
-	key := r.last(HeaderKey)
-	ok := len(key) <= maxKey
-	for i := 0; ok && i < len(key); i++ {
-		ok = key[i] > ' ' && key[i] < 0x7f
-	}
-	if !ok {
-		r.fail(HeaderKey, "a key")
+func (r *headerReader) key() string { return r.keyOf(HeaderKey) }
+
+func (r *headerReader) keyOf(name string) string {
+	key := r.last(name)
+	if !isKey(key) {
+		r.fail(name, "a key")
 		return ""
 	}
 	return key
+}
+
+func isKey(text string) bool {
+	ok := len(text) <= maxKey
+	for i := 0; ok && i < len(text); i++ {
+		ok = text[i] > ' ' && text[i] < 0x7f
+	}
+	return ok
+}
+
+// aliases takes what a record can have: distinct keys, other than its primary key.
+func (r *headerReader) aliases(key string) []string {
+	text := r.last(HeaderAliases)
+	if text == "" {
+		return nil
+	}
+	all := strings.Split(text, " ")
+	for i, alias := range all {
+		if alias == "" || !isKey(alias) || alias == key || slices.Contains(all[:i], alias) || i >= ledger.MaxAliases {
+			r.fail(HeaderAliases, "a list of keys")
+			return nil
+		}
+	}
+	return all
 }
 
 func (r *headerReader) reason() string {

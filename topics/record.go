@@ -14,6 +14,8 @@ type Facts struct {
 	Origin        ledger.Origin // of this record
 	Scope         string        // tenant:flow; "" where it cannot be read
 	Key           string        // the final key; "" where there is none
+	Aliases       []ledger.Key  // further keys of the record
+	Matched       string        // as ledger.Result
 	Verdict       ledger.Verdict
 	Reason        string // closed code, or ""
 	PayloadSHA256 [32]byte
@@ -105,18 +107,27 @@ func (b *Builder) Clean(in *kgo.Record, f *Facts) *kgo.Record {
 	if f.Reason != "" {
 		ours++
 	}
-	w := newHeaderWriter(in, f, ours, cleanFixed+len(in.Topic))
+	own := in.Topic
+	if len(f.Aliases) > 0 || f.Matched != "" {
+		ours += 2
+		if len(own) > uuidLength && cleanNames+cleanFixed+len(own)+len(f.Key)+len(f.Scope)+len(f.Reason)+aliasesLength(f)+matchedLength(f) > maxOurHeaders {
+			own = f.Origin.Topic.String()
+		}
+	}
+	w := newHeaderWriter(in, f, ours, cleanFixed+len(own))
 	w.optional(HeaderKey, f.Key)
 	w.text(HeaderScope, f.Scope)
 	id := f.Origin.ID()
 	w.uuid(HeaderID, id)
 	w.text(HeaderStatus, f.Verdict.String())
-	w.place(HeaderOrigin, in.Topic, f.Origin)
+	w.place(HeaderOrigin, own, f.Origin)
 	if f.Verdict != ledger.Invalid {
 		w.window(&f.Entry)
 	}
 	w.hash(HeaderSHA256, &f.PayloadSHA256)
 	w.optional(HeaderReason, f.Reason)
+	w.optional(HeaderMatched, f.Matched)
+	w.aliases(f.Aliases)
 	return b.record(in, b.clean, w.headers)
 }
 
@@ -129,15 +140,17 @@ func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	}
 	// Headers stay below 1 KiB. Two topic names of up to 249 characters, a long
 	// key and a long scope together would not: then ids of 36 characters take
-	// the place of the names, that of the first record before the own one.
-	room := maxOurHeaders - duplicateFixed - len(f.Key) - len(f.Scope) - len(f.Reason)
+	// the place of the names, that of the first record before the own one. What a
+	// repeat by an alias was matched by is told whatever it takes: learning finds
+	// the row by it. Its own aliases are told if there is room.
+	room := maxOurHeaders - duplicateFixed - len(f.Key) - len(f.Scope) - len(f.Reason) - matchedLength(f)
 	if len(own)+len(first) > room && first != "" {
 		first = f.Entry.Origin.Topic.String()
 	}
 	if len(own)+len(first) > room {
 		own = f.Origin.Topic.String()
 	}
-	w := newHeaderWriter(in, f, 14, widest(in))
+	w := newHeaderWriter(in, f, 16, widest(in))
 	w.text(HeaderKey, f.Key)
 	w.text(HeaderScope, f.Scope)
 	w.text(HeaderStatus, f.Verdict.String())
@@ -151,6 +164,10 @@ func (b *Builder) Duplicate(in *kgo.Record, f *Facts) *kgo.Record {
 	w.hash(HeaderSHA256, &f.PayloadSHA256)
 	w.number(HeaderRetryCount, f.Repeat)
 	w.optional(HeaderReason, f.Reason)
+	w.optional(HeaderMatched, f.Matched)
+	if aliasesLength(f) <= room-len(own)-len(first) {
+		w.aliases(f.Aliases)
+	}
 	if f.Omit {
 		w.without(PayloadOmitted, len(in.Value))
 	}
