@@ -163,7 +163,7 @@ func (l *lane) auditRows(ctx context.Context) error {
 			len(open), len(closed), retries, drifts, len(inClean), wasRefused, repeats, changed)
 	}
 	for k, outs := range l.books.accepted {
-		f, found, err := l.world.hot.Get(ctx, k.scope, "hdr:"+k.key)
+		f, found, err := l.world.hot.Get(ctx, k.scope, keyPrefix+k.key)
 		if err != nil {
 			return fmt.Errorf("asking Redis: %w", err)
 		}

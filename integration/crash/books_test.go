@@ -124,33 +124,54 @@ func (m *message) unless(clean, topic string) string {
 	return topic
 }
 
-// accept is law 2.
+// accept is law 2, for each of its keys.
 func (b *books) accept(o *outcome, m *message) error {
-	k := scopedKey{m.scope, m.key}
 	if got, want := o.ExpiresAt.Sub(o.FirstSeenAt), windowOf(m.key); got != want {
 		return fmt.Errorf("wrong: %s: window %s, wanted %s", o.of, got, want)
 	}
-	for _, other := range b.accepted[k] {
-		if o.FirstSeenAt.Before(other.ExpiresAt) && other.FirstSeenAt.Before(o.ExpiresAt) {
-			return fmt.Errorf("doubled: law 2: %s and %s are both in clean for %s %s, first seen %s and %s", other.of, o.of, k.scope, k.key,
-				other.FirstSeenAt.Format(time.TimeOnly), o.FirstSeenAt.Format(time.TimeOnly))
-		}
+	if want := m.keys()[1:]; !slices.Equal(o.Aliases, prefixed(want)) {
+		return fmt.Errorf("wrong: %s: aliases %q, wanted %q", o.of, o.Aliases, want)
 	}
-	b.accepted[k] = append(b.accepted[k], o)
+	for _, key := range m.keys() {
+		k := scopedKey{m.scope, key}
+		for _, other := range b.accepted[k] {
+			if o.FirstSeenAt.Before(other.ExpiresAt) && other.FirstSeenAt.Before(o.ExpiresAt) {
+				return fmt.Errorf("doubled: law 2: %s and %s are both in clean for %s %s, first seen %s and %s", other.of, o.of, k.scope, k.key,
+					other.FirstSeenAt.Format(time.TimeOnly), o.FirstSeenAt.Format(time.TimeOnly))
+			}
+		}
+		b.accepted[k] = append(b.accepted[k], o)
+	}
 	return nil
 }
 
+func prefixed(keys []string) (all []string) {
+	for _, key := range keys {
+		all = append(all, keyPrefix+key)
+	}
+	return all
+}
+
 // repeats judges those in duplicates: each is a copy of one that is in clean, and
-// SEEN where the bytes are the same; of each key one copy at least is in clean.
+// SEEN where the bytes are the same; of the key by which it is a copy one at least
+// is in clean.
 func (b *books) repeats() (faults []error) {
 	for at, o := range b.outs {
 		m := b.sent[at]
 		if m.code != "" {
 			continue
 		}
-		accepted := b.accepted[scopedKey{m.scope, m.key}]
+		by := m.key
+		if o.Matched != "" {
+			by = strings.TrimPrefix(o.Matched, keyPrefix)
+		}
+		if !slices.Contains(m.keys(), by) || o.Matched != "" && o.Verdict == ledger.New {
+			faults = append(faults, fmt.Errorf("wrong: %s is %s by %q", at, o.Verdict, o.Matched))
+			continue
+		}
+		accepted := b.accepted[scopedKey{m.scope, by}]
 		if len(accepted) == 0 {
-			faults = append(faults, fmt.Errorf("lost: law 3: no copy of %s %s is in clean, e.g. %s", m.scope, m.key, at))
+			faults = append(faults, fmt.Errorf("lost: law 3: no copy of %s %s is in clean, e.g. %s", m.scope, by, at))
 			continue
 		}
 		if o.Verdict == ledger.New {

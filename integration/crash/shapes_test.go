@@ -37,6 +37,7 @@ const (
 type message struct {
 	partition  int32
 	scope, key string // key "": it has none
+	aliases    string // a blank between two
 	value      string
 	code       string // why it is INVALID, or ""
 }
@@ -54,9 +55,25 @@ func (k keyer) Key(s topics.Scope, _ []byte, header func(string, int) ([]byte, b
 		return ledger.Keyed{Code: noKey, HashMode: ledger.HashRaw, Observe: k.Observes(s)}
 	}
 	return ledger.Keyed{
-		Key:      ledger.Key{Scope: s.String(), Key: "hdr:" + string(v), Window: windowOf(string(v))},
+		Key:      ledger.Key{Scope: s.String(), Key: keyPrefix + string(v), Window: windowOf(string(v))},
+		Aliases:  aliasesOf(header),
 		HashMode: ledger.HashRaw, Observe: k.Observes(s),
 	}
+}
+
+// keyPrefix is of all keys.
+const keyPrefix = "hdr:"
+
+// aliasHeader has the aliases of a record, a blank between two.
+const aliasHeader = "x-alias"
+
+// aliasesOf are the header's words.
+func aliasesOf(header func(string, int) ([]byte, bool)) (keys []string) {
+	v, _ := header(aliasHeader, 0)
+	for word := range strings.FieldsSeq(string(v)) {
+		keys = append(keys, keyPrefix+word)
+	}
+	return keys
 }
 
 // watched is the flow that is only observed.
@@ -78,15 +95,18 @@ func windowOf(key string) time.Duration {
 func (m *message) record(topic string) *kgo.Record {
 	r := &kgo.Record{Topic: topic, Partition: m.partition, Key: []byte(m.scope), Value: []byte(m.value)}
 	if m.key != "" {
-		r.Headers = []kgo.RecordHeader{{Key: topics.HeaderKey, Value: []byte(m.key)}}
+		r.Headers = []kgo.RecordHeader{{Key: topics.HeaderKey, Value: []byte(m.key)}, {Key: aliasHeader, Value: []byte(m.aliases)}}
 	}
 	return r
 }
 
+// keys are the primary key and the aliases.
+func (m *message) keys() []string { return append([]string{m.key}, strings.Fields(m.aliases)...) }
+
 // shapes are what can be in a batch, by name.
 var shapes = []string{
 	"one record", "several of one key", "duplicates", "DRIFT", "INVALID", "several chunks", "mixed partitions", "window over",
-	"empty", "redelivered", oversize, reference, rejectedShape,
+	"empty", "redelivered", "aliases", "aliases of those before", oversize, reference, rejectedShape,
 }
 
 const (
@@ -159,9 +179,11 @@ func (l *lane) batch(shape string) (ms []message) {
 		m := l.fresh()
 		small := m
 		m.value, m.code = strings.Repeat("x", cleanMax+1000), refused
-		n := l.fresh()
+		m.aliases, small.aliases = m.key+"-a", m.key+"-a"
+		n, o := l.fresh(), small
 		n.partition = m.partition
-		ms = []message{n, m, small}
+		o.key += "-o" // of a key that goes with it
+		ms = []message{n, m, small, o}
 	case reference:
 		m := l.fresh()
 		m.value, m.code = strings.Repeat("x", deadMax+500), refused
@@ -170,12 +192,42 @@ func (l *lane) batch(shape string) (ms []message) {
 		m := l.fresh()
 		m.key, m.code = "poison"+m.key, rejected
 		ms = []message{l.fresh(), m, l.fresh()}
+	case "aliases":
+		ms = l.chain(l.fresh())
+	case "aliases of those before":
+		m := l.again()
+		n := m
+		n.key += "-n" // a key of its own, and those of a message that was sent long ago
+		ms = append(l.chain(m), n, m)
 	case "redelivered":
 		ms = []message{l.fresh(), l.again(), l.fresh()}
 	default:
 		ms = []message{l.fresh()}
 	}
 	return ms
+}
+
+// chain are messages after m that share keys with it and with each other, some by
+// an alias only, some with other bytes. Which of them is the first of a key goes by
+// what became of those before.
+func (l *lane) chain(m message) []message {
+	with := func(key, aliases string, changed bool) message {
+		n := m
+		n.key, n.aliases = key, aliases
+		if changed {
+			n.value += " changed"
+		}
+		if !l.learns {
+			n.partition = l.part(l.number(partitions))
+		}
+		return n
+	}
+	l.keys++
+	p, a := fmt.Sprintf("k%d", l.keys), fmt.Sprintf("a%d", l.keys)
+	m.aliases = a + "1"
+	return []message{
+		m, with(p+"2", a+"1", false), with(p+"2", a+"2", true), with(p+"3", a+"2 "+a+"1", false), with(a+"1", "", true), with(p+"4", a+"3 "+p+"2", false),
+	}
 }
 
 // invalid is a message that cannot be judged. Where PostgreSQL is put back its

@@ -68,7 +68,7 @@ func LawOne(o *Observation) (faults []error) {
 // scopedKey is what law 2 counts by.
 type scopedKey struct{ scope, key string }
 
-// accepted are the clean records by ledger scope and key, in order of their
+// accepted are the clean records by ledger scope and key, aliases too, in order of their
 // acceptance. Copies by command do not count.
 func (o *Observation) accepted() map[scopedKey][]*Output {
 	byKey := map[scopedKey][]*Output{}
@@ -77,8 +77,9 @@ func (o *Observation) accepted() map[scopedKey][]*Output {
 		if s == nil || out.Kind != Clean || Header(out.Record, "dedup-replay-id") != "" || s.Want.Observe && out.Status() != "NEW" {
 			continue // what is only observed counts where it would be in clean anyway
 		}
-		k := scopedKey{s.LedgerScope(), s.Want.Key}
-		byKey[k] = append(byKey[k], out)
+		for _, k := range s.keys() {
+			byKey[k] = append(byKey[k], out)
+		}
 	}
 	for _, outs := range byKey {
 		slices.SortStableFunc(outs, func(a, b *Output) int {
@@ -125,20 +126,25 @@ func windowOf(out *Output) (first, end time.Time, err error) {
 	return first, end, nil
 }
 
-// NothingLost checks: of the copies of a key at least one is in clean.
+// NothingLost checks: of the copies of a key at least one is in clean. A record with
+// aliases is a copy by one of its keys; the others stay free.
 func NothingLost(o *Observation) (faults []error) {
-	accepted := o.accepted()
-	missing := map[scopedKey]Place{}
-	for p, s := range o.Sent {
-		k := scopedKey{s.LedgerScope(), s.Want.Key}
-		if s.Want.Code == "" && len(accepted[k]) == 0 {
-			missing[k] = p
-		}
+	there := map[scopedKey]bool{}
+	for k := range o.accepted() {
+		there[k] = true
 	}
 	// A first in a gap was decided, perhaps, and its copies were SEEN of it.
 	for p := range o.Gone {
 		if s := o.Sent[p]; s != nil {
-			delete(missing, scopedKey{s.LedgerScope(), s.Want.Key})
+			for _, k := range s.keys() {
+				there[k] = true
+			}
+		}
+	}
+	missing := map[scopedKey]Place{}
+	for p, s := range o.Sent {
+		if s.Want.Code == "" && !slices.ContainsFunc(s.keys(), func(k scopedKey) bool { return there[k] }) {
+			missing[scopedKey{s.LedgerScope(), s.Want.Key}] = p
 		}
 	}
 	for k, p := range missing {
@@ -271,15 +277,18 @@ func repeatOf(o *Observation, out *Output, s *Sent, byOrigin map[Place]*Output) 
 	if err != nil {
 		return err
 	}
-	first := o.Sent[at]
+	first, by := o.Sent[at], s.keys()[0]
+	if matched := Header(out.Record, "dedup-matched"); matched != "" {
+		by.key = matched
+	}
 	switch {
 	case first != nil && o.Gone[at]: // an orphan: decided, then gone
 	case first == nil || byOrigin[at] == nil || byOrigin[at].Kind != Clean && !judgedAnew(out, byOrigin[at]):
 		return fmt.Errorf("first %s is not in clean", at)
 	case at == out.Origin:
 		return errors.New("is called a repeat of itself")
-	case first.LedgerScope() != s.LedgerScope() || first.Want.Key != s.Want.Key:
-		return fmt.Errorf("first %s has another scope or key", at)
+	case !slices.Contains(s.keys(), by) || !slices.Contains(first.keys(), by):
+		return fmt.Errorf("first %s has another scope or key than %s %s", at, by.scope, by.key)
 	case bytes.Equal(first.Value, s.Value) != (out.Status() == "SEEN"):
 		return fmt.Errorf("status %s, but bytes equal to the first's: %v", out.Status(), bytes.Equal(first.Value, s.Value))
 	}

@@ -64,6 +64,7 @@ type Want struct {
 	Account string        // tenant:flow it is counted under; "": the record key, or Unreadable
 	Scope   string        // ledger scope; "": the account
 	Key     string        // dedup key
+	Aliases []string      // further keys
 	Window  time.Duration // of the key; 0: DefaultWindow
 	Code    string        // INVALID with this code; "": valid
 	Observe bool          // its flow only observes: nothing goes elsewhere than to clean
@@ -100,7 +101,16 @@ func (s *Sent) LedgerScope() string {
 	return s.Account()
 }
 
-// Window of the record's key.
+// keys of the record in its ledger scope: the primary key, then the aliases.
+func (s *Sent) keys() []scopedKey {
+	all := []scopedKey{{s.LedgerScope(), s.Want.Key}}
+	for _, alias := range s.Want.Aliases {
+		all = append(all, scopedKey{s.LedgerScope(), alias})
+	}
+	return all
+}
+
+// Window of the record's keys.
 func (s *Sent) Window() time.Duration {
 	if s.Want.Window != 0 {
 		return s.Want.Window

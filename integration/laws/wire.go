@@ -129,6 +129,9 @@ func OurHeaders(o *Observation) (faults []error) {
 // maxOurHeaders is their bound, names and values together (README.md).
 const maxOurHeaders = 1024
 
+// maxWithAliases is that of a record with aliases.
+const maxWithAliases = 1280
+
 func headerFaults(o *Observation, out *Output, s *Sent) (faults []error) {
 	seen := map[string]bool{}
 	size := 0
@@ -154,8 +157,15 @@ func headerFaults(o *Observation, out *Output, s *Sent) (faults []error) {
 			faults = append(faults, fmt.Errorf("%s is missing", name))
 		}
 	}
-	if size >= maxOurHeaders {
+	most := maxOurHeaders
+	if len(s.Want.Aliases) > 0 || seen["dedup-matched"] {
+		most = maxWithAliases
+	}
+	if size >= most {
 		faults = append(faults, fmt.Errorf("ours take %d bytes", size))
+	}
+	if got := strings.Fields(Header(out.Record, "dedup-aliases")); (out.Kind == Clean || len(got) > 0) && !slices.Equal(got, s.Want.Aliases) {
+		faults = append(faults, fmt.Errorf("dedup-aliases %q, wanted %q", got, s.Want.Aliases))
 	}
 	sum := sha256.Sum256(s.Value)
 	if got, want := Header(out.Record, "dedup-payload-sha256"), hex.EncodeToString(sum[:]); got != want {
