@@ -247,9 +247,6 @@ func (h *history) finish() {
 			h.note("%s %s: %d repeats are numbered up to %d, sum %d", r.scope, r.key, n, r.top, r.sum)
 		}
 	}
-	for i := range h.met {
-		h.compareMet(&h.met[i], byKey)
-	}
 	for id, rows := range byKey {
 		slices.SortFunc(rows, func(a, b *row) int { return a.entry.FirstSeenAt.Compare(b.entry.FirstSeenAt) })
 		for i := 1; i < len(rows); i++ {
@@ -258,6 +255,9 @@ func (h *history) finish() {
 					rows[i-1].entry.Origin.At(), rows[i-1].entry.ExpiresAt, rows[i].entry.Origin.At(), rows[i].entry.FirstSeenAt)
 			}
 		}
+	}
+	for i := range h.met {
+		h.compareMet(&h.met[i], byKey)
 	}
 }
 
