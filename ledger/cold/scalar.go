@@ -18,6 +18,14 @@ func (p *params) int8(v int64) {
 	p.add(pgtype.Int8OID, binary.BigEndian.AppendUint64(nil, uint64(v))) //nolint:gosec // two's complement is the wire format
 }
 
+func (p *params) bool(v bool) {
+	b := byte(0)
+	if v {
+		b = 1
+	}
+	p.add(pgtype.BoolOID, []byte{b})
+}
+
 func (p *params) uuid(v [16]byte) { p.add(pgtype.UUIDOID, v[:]) }
 
 func (p *params) bytea(v []byte) { p.add(pgtype.ByteaOID, v) }

@@ -46,5 +46,8 @@ func describe(w *ledger.Witness) string {
 	if w.Was.Gate == ledger.GateAPI {
 		return fmt.Sprintf("api:%s/%s seen %s", w.Was.Client, w.Was.Attempt, seen)
 	}
+	if w.Was.Gate == ledger.GateImport {
+		return "import seen " + seen
+	}
 	return fmt.Sprintf("kafka:%s/%d/%d/%d seen %s", w.Was.Topic, w.Was.Partition, w.Was.Epoch, w.Was.Offset, seen)
 }
