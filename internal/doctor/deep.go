@@ -48,11 +48,12 @@ type Beginner interface {
 // Pages are found by the place of a row in its table: there is no key that orders
 // them all. Each row looks for a later one of its key that begins before it ends.
 // A row that learning closed gives way to one that was first all along, so these
-// two may overlap.
+// two may overlap. So may one that had ended and one that was imported later: two
+// systems have accepted what it tells of, each once.
 const deepSQL = `
 with page as (
 	select l.ctid, l.tableoid, l.h, l.scope, l.key, l.first_seen_at, least(l.closed_at, l.expires_at) as ends,
-		l.closed_by is not distinct from 'learned' as gave_way
+		l.closed_by is not distinct from 'learned' as gave_way, l.origin_gate
 	from dedup_ledger l
 	where l.first_seen_at >= $1 and l.first_seen_at < $2 and l.ctid >= $3::text::tid and l.ctid < $4::text::tid
 ), digests as (
@@ -66,6 +67,7 @@ with page as (
 		  and o.first_seen_at >= p.first_seen_at and o.first_seen_at < p.ends
 		  and least(o.closed_at, o.expires_at) > o.first_seen_at and o.closed_by is distinct from 'learned'
 		  and (o.first_seen_at > p.first_seen_at or o.ctid > p.ctid)
+		  and not (o.origin_gate = 3 and p.origin_gate <> 3 and p.ends <= clock_timestamp())
 		order by o.first_seen_at limit 1
 	) o on true
 	where not p.gave_way
