@@ -63,7 +63,7 @@ func newRoot(p *program) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return formatsOf(c), cobra.ShellCompDirectiveNoFileComp
 	}) // fails for a flag that is not there
-	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newDoctor(p), newConfig(p), newHealthcheck(p), newKey(p), newSkip(p), newRepair(p), newDemo(p), newCompletion(p), newVersion(p)}
+	commands := []*cobra.Command{newRun(p), newMigrate(p), newTopics(p), newDoctor(p), newConfig(p), newHealthcheck(p), newKey(p), newSkip(p), newImport(p), newRepair(p), newDemo(p), newCompletion(p), newVersion(p)}
 	root.AddCommand(commands...)
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

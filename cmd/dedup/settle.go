@@ -34,11 +34,8 @@ func (s *settling) flags(c *cobra.Command) {
 const longReason = 1000
 
 func (s *settling) run(c *cobra.Command, do func(context.Context, *settle.Stores, settle.Order) (*settle.Report, error)) error {
-	if strings.TrimSpace(s.order.Reason) == "" && !s.order.DryRun {
-		return usage(c, errors.New("--reason is missing: say why, as in --reason 'batch 8790 is corrupt on disk'; it is kept with the act"))
-	}
-	if len(s.order.Reason) > longReason {
-		return usage(c, fmt.Errorf("--reason has %d bytes: write at most %d", len(s.order.Reason), longReason))
+	if err := checkReason(c, s.order.Reason, s.order.DryRun); err != nil {
+		return err
 	}
 	cfg, err := s.p.load("kafka.brokers", "postgres.url")
 	if err != nil {
@@ -57,6 +54,17 @@ func (s *settling) run(c *cobra.Command, do func(context.Context, *settle.Stores
 		return app.ExplainSettle(cfg, err) //nolint:wrapcheck // a sentence already
 	}
 	return s.p.print(report, report.Print)
+}
+
+// checkReason wants to know why, unless nothing is changed.
+func checkReason(c *cobra.Command, reason string, dryRun bool) error {
+	if strings.TrimSpace(reason) == "" && !dryRun {
+		return usage(c, errors.New("--reason is missing: say why, as in --reason 'batch 8790 is corrupt on disk'; it is kept with the act"))
+	}
+	if len(reason) > longReason {
+		return usage(c, fmt.Errorf("--reason has %d bytes: write at most %d", len(reason), longReason))
+	}
+	return nil
 }
 
 // actor is who acts: DEDUP_ACTOR, or the user of the operating system.

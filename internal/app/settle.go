@@ -23,6 +23,22 @@ func OpenSettle(ctx context.Context, cfg *config.Config, log *slog.Logger) (stor
 	if err != nil {
 		return nil, nil, fmt.Errorf("compiling the topic names: %w", err)
 	}
+	c, err := openLedger(ctx, cfg, "dedup settle", log)
+	if err != nil {
+		return nil, nil, err
+	}
+	kafka := append(KafkaOptions(cfg.Kafka), kgo.ClientID("dedup-ledger-settle"))
+	cl, err := kgo.NewClient(kafka...)
+	if err != nil {
+		c.Close()
+		return nil, nil, fmt.Errorf("making the Kafka client: %w", err)
+	}
+	stores = &settle.Stores{Ledger: c, Client: cl, Kafka: kafka, Router: router, Group: cfg.Kafka.Group}
+	return stores, func() { cl.Close(); c.Close() }, nil
+}
+
+// openLedger opens PostgreSQL for a command.
+func openLedger(ctx context.Context, cfg *config.Config, name string, log *slog.Logger) (*cold.Ledger, error) {
 	p := cfg.Postgres
 	files := func() error {
 		f, err := access.PostgresTLS(p.URL.Reveal())
@@ -34,19 +50,12 @@ func OpenSettle(ctx context.Context, cfg *config.Config, log *slog.Logger) (stor
 	c, err := cold.Open(ctx, cold.Config{
 		URL: p.URL.Reveal(), Password: passwordOf(p.Password), Files: files, MaxConns: settleConns,
 		ConnectTimeout: p.Pool.ConnectTimeout, TCPUserTimeout: p.Pool.TCPUserTimeout, LockTimeout: p.LockTimeout,
-		StatementTimeout: p.StatementTimeout, NoStatementCache: !p.StatementCache, ApplicationName: "dedup settle", Logger: log,
+		StatementTimeout: p.StatementTimeout, NoStatementCache: !p.StatementCache, ApplicationName: name, Logger: log,
 	})
 	if err != nil {
-		return nil, nil, ExplainPostgres(p, err)
+		return nil, ExplainPostgres(p, err)
 	}
-	kafka := append(KafkaOptions(cfg.Kafka), kgo.ClientID("dedup-ledger-settle"))
-	cl, err := kgo.NewClient(kafka...)
-	if err != nil {
-		c.Close()
-		return nil, nil, fmt.Errorf("making the Kafka client: %w", err)
-	}
-	stores = &settle.Stores{Ledger: c, Client: cl, Kafka: kafka, Router: router, Group: cfg.Kafka.Group}
-	return stores, func() { cl.Close(); c.Close() }, nil
+	return c, nil
 }
 
 // ExplainSettle makes a refusal of Kafka or PostgreSQL a sentence.

@@ -106,7 +106,7 @@ func (m *manual) wrongCall(t *testing.T, words []string) string {
 // nowhere looks for a flag that is named alone.
 func (m *manual) nowhere(t *testing.T, flag string) string {
 	t.Helper()
-	for _, command := range [][]string{nil, {"run"}, {"demo"}, {"key"}, {"migrate", "up"}, {"topics", "ensure"}, {"topics", "hanging"}, {"doctor"}, {"config", "show"}, {"config", "flow"}, {"repair"}} {
+	for _, command := range [][]string{nil, {"run"}, {"demo"}, {"key"}, {"migrate", "up"}, {"topics", "ensure"}, {"topics", "hanging"}, {"doctor"}, {"config", "show"}, {"config", "flow"}, {"repair"}, {"import"}} {
 		if hasFlag(m.page(t, command...), flag) {
 			return ""
 		}

@@ -173,7 +173,7 @@ func (l *loader) checkRules() {
 // checkMonths: a month is dropped when `keep` whole months lie between it and
 // the current one. Its last row must have left its window by then.
 func (l *loader) checkMonths(longest rules.Setting[time.Duration]) {
-	kept := shortestMonths(l.config.Months.Keep)
+	kept := l.config.Months.Shortest()
 	if longest.Value <= kept || !l.ok("months.keep") {
 		return
 	}
@@ -188,12 +188,13 @@ func (l *loader) checkMonths(longest rules.Setting[time.Duration]) {
 	})
 }
 
-// shortestMonths is the least time that n months in a row take.
-func shortestMonths(n int) time.Duration {
+// Shortest is the least time that months.keep months in a row take: how long a
+// row is there at least.
+func (m Months) Shortest() time.Duration {
 	shortest := time.Duration(0)
 	for start := range 12 {
 		from := time.Date(2001, time.Month(start+1), 1, 0, 0, 0, 0, time.UTC)
-		if d := from.AddDate(0, n, 0).Sub(from); start == 0 || d < shortest {
+		if d := from.AddDate(0, m.Keep, 0).Sub(from); start == 0 || d < shortest {
 			shortest = d
 		}
 	}

@@ -26,8 +26,8 @@ func TestKeys(t *testing.T) {
 
 func TestShortestMonths(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 28*setting.Day, shortestMonths(1))
-	require.Equal(t, 59*setting.Day, shortestMonths(2))
-	require.Equal(t, 365*setting.Day, shortestMonths(12))
-	require.Equal(t, 424*setting.Day, shortestMonths(14))
+	require.Equal(t, 28*setting.Day, Months{Keep: 1}.Shortest())
+	require.Equal(t, 59*setting.Day, Months{Keep: 2}.Shortest())
+	require.Equal(t, 365*setting.Day, Months{Keep: 12}.Shortest())
+	require.Equal(t, 424*setting.Day, Months{Keep: 14}.Shortest())
 }
