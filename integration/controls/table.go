@@ -482,4 +482,46 @@ const (
 		changes: []change{{`		s.number.Store(int64(slot))`, ``}},
 		in:      integration, test: "TestRightsOfTheNextSlot", says: `/readyz does not say "lacks WRITE`,
 	},
+	{
+		name:    "an imported window counts from the import",
+		file:    "migrations/sql/00012_import.sql",
+		changes: []change{{`x.first, x.first, x.first + make_interval(secs => x.win), 3,`, `x.first, x.first, clock_timestamp() + make_interval(secs => x.win), 3,`}},
+		in:      cold, test: "TestImport", says: `Not equal`,
+	},
+	{
+		name:    "an import sets the gate",
+		file:    "migrations/sql/00012_import.sql",
+		changes: []change{{`insert into dedup_scope (scope) select s from unnest(v_scopes) s`, `insert into dedup_scope (scope, gate) select s, 2 from unnest(v_scopes) s`}},
+		in:      cold, test: "TestImport", says: `t1:as2 5184000 2`,
+	},
+	{
+		name:    "an import does not lengthen the look-back",
+		file:    "migrations/sql/00012_import.sql",
+		changes: []change{{`where s.scope = x.scope and s.max_window < x.win;`, `where s.scope = x.scope and s.max_window < x.win and false;`}},
+		in:      cold, test: "TestImport", says: `t1:as2 0 -`,
+	},
+	{
+		name:    "an import brings back what was closed here",
+		file:    "migrations/sql/00012_import.sql",
+		changes: []change{{` or d.first_seen_at >= x.first)`, `)`}},
+		in:      cold, test: "TestWhatAnImportLeavesOut", says: `Not equal`,
+	},
+	{
+		name:    "an import takes no scope lock",
+		file:    "migrations/sql/00012_import.sql",
+		changes: []change{{`              for no key update /* the scope lock */) x;`, `              ) x;`}},
+		in:      cold, test: "TestImportBesideTheFilter", says: `Not equal`,
+	},
+	{
+		name:    "a dry import writes",
+		file:    "internal/importer/run.go",
+		changes: []change{{`DryRun: w.DryRun, Lines: c.lines`, `DryRun: false, Lines: c.lines`}},
+		in:      "./internal/importer", test: "TestADryRunCountsAsTheImport", says: `should have`,
+	},
+	{
+		name:    "a dry import forgets the lines before",
+		file:    "internal/importer/run.go",
+		changes: []change{{`			s = w.repeats.look(&c.lines[i], s)`, `			_ = w.repeats.look(&c.lines[i], s)`}},
+		in:      "./internal/importer", test: "TestADryRunCountsAsTheImport", says: `Not equal`,
+	},
 }
