@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dedupledger/internal/setting"
+	"dedupledger/ledger"
 	"dedupledger/topics/msgkey"
 )
 
@@ -33,7 +34,8 @@ func (c *checker) compile() compiled {
 		out.key = c.glob("key", c.rule.Key, keyOctets)
 		c.afterExtraction()
 	}
-	c.extractors()
+	c.extractors("extractors", c.rule.Extractors)
+	c.extractors("aliases", c.rule.Aliases)
 	c.namespace()
 	c.window()
 	c.oneOf("mode", c.rule.Mode, ModeEnforce, ModeObserve)
@@ -99,10 +101,15 @@ func (c *checker) afterExtraction() {
 	}
 }
 
-func (c *checker) extractors() {
-	e := c.rule.Extractors
-	if e.Set && len(e.Value) == 0 {
-		c.report(e.At, "extractors", "[]", "needs at least one of "+strings.Join(msgkey.Names(), ", "))
+// extractors checks the names of a chain, or of aliases. An empty list of aliases is a
+// setting too: it exempts from a later rule.
+func (c *checker) extractors(list string, e Setting[[]string]) {
+	aliases := list == "aliases"
+	switch {
+	case e.Set && len(e.Value) == 0 && !aliases:
+		c.report(e.At, list, "[]", "needs at least one of "+strings.Join(msgkey.Names(), ", "))
+	case aliases && len(e.Value) > ledger.MaxAliases:
+		c.report(e.At, list, strconv.Quote(strings.Join(e.Value, ",")), fmt.Sprintf("a record has at most %d aliases", ledger.MaxAliases))
 	}
 	for i, name := range e.Value {
 		why := ""
@@ -115,7 +122,7 @@ func (c *checker) extractors() {
 			why = "named twice"
 		}
 		if why != "" {
-			c.report(e.At, fmt.Sprintf("extractors[%d]", i), strconv.Quote(name), why)
+			c.report(e.At, fmt.Sprintf("%s[%d]", list, i), strconv.Quote(name), why)
 		}
 	}
 }
@@ -175,9 +182,6 @@ func (c *checker) later() {
 		if s.got.Set && s.got.Value != s.want.Value {
 			c.report(s.got.At, s.name, strconv.Quote(s.got.Value), comesLater+"leave it at "+s.want.Value)
 		}
-	}
-	if len(r.Aliases.Value) > 0 {
-		c.report(r.Aliases.At, "aliases", strconv.Quote(strings.Join(r.Aliases.Value, ",")), comesLater+"leave it unset")
 	}
 	if r.TTLMax.Set && r.TTLMax.Value != d.TTLMax.Value {
 		c.report(r.TTLMax.At, "ttl_max", strconv.Quote(setting.FormatDuration(r.TTLMax.Value)), comesLater+"leave it at 400d")

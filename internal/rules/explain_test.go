@@ -59,7 +59,7 @@ func TestExplainIsWhatIsDone(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				text += " key=" + pick("hdr:*", "hdr:1*", "edifact:*", "*")
 			} else if rng.IntN(2) == 0 {
-				text += " extractors=[" + pick("header", "edifact", "x12") + "]"
+				text += " extractors=[" + pick("header", "edifact", "x12") + "]" + pick("", " aliases=[]", " aliases=[sbdh]", " aliases=[as2 as4]")
 			}
 			text += pick("", fmt.Sprintf(" window=%dd", i+1)) + pick("", " namespace=n"+fmt.Sprint(i)) + pick("", " with_date=true", " with_date=false") + pick("", "", " mode=observe", " mode=enforce") + pick("", "", " payload=none", " payload=full")
 			texts = append(texts, text)
@@ -75,13 +75,13 @@ func TestExplainIsWhatIsDone(t *testing.T) {
 		d := flow.Decide(key)
 		want := map[string]string{
 			"window": setting.FormatDuration(d.Window), "namespace": d.Namespace, "with_date": fmt.Sprint(d.WithDate),
-			"extractors": fmt.Sprint(flow.Extractors), "mode": map[bool]string{false: "enforce", true: "observe"}[d.Observe],
+			"extractors": fmt.Sprint(flow.Extractors), "aliases": fmt.Sprint(flow.Aliases), "mode": map[bool]string{false: "enforce", true: "observe"}[d.Observe],
 			"payload": map[bool]string{false: "full", true: "none"}[d.NoPayload],
 		}
 		for _, e := range explained {
 			require.Len(t, e.Choices, 1)
 			got := e.Choices[0].Value
-			if e.Name == "extractors" {
+			if e.Choices[0].Shape == setting.List {
 				got = fmt.Sprint(e.Choices[0].Items)
 			}
 			if w, checked := want[e.Name]; checked {

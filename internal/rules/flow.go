@@ -9,12 +9,14 @@ import (
 
 // Flow is what the rules say of one tenant:flow before the key is known.
 type Flow struct {
-	// Extractors is the chain, first key wins. It must not be changed.
-	Extractors []string
+	// Extractors is the chain, first key wins. Aliases are extractors of further
+	// keys, each by itself. They must not be changed.
+	Extractors, Aliases []string
 
-	set   *Set
-	chain msgkey.Chain   // of Extractors
-	with  msgkey.Options // of the chain
+	set     *Set
+	chain   msgkey.Chain   // of Extractors
+	aliases []msgkey.Chain // of one extractor each
+	with    msgkey.Options // of the chains
 	hash  msgkey.Mode    // by which payloads are compared where their octets differ
 	scope string
 	keyed bitset // rules with key that match the scope

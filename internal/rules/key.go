@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+
 	"dedupledger/ledger"
 	"dedupledger/topics"
 	"dedupledger/topics/msgkey"
@@ -39,12 +41,33 @@ func (k Keyer) Key(s topics.Scope, value []byte, header func(name string, back i
 	if d.WithDate {
 		keyed.Key.Key = found.KeyWithDate()
 	}
+	keyed.Aliases = flow.furtherKeys(&m, keyed.Key.Key, d.WithDate)
 	// A payload that the mode cannot read has its raw hash alone, and is compared
 	// with those alike.
 	if sum, ok := flow.hash.Canonical(&m); ok {
 		keyed.HashMode, keyed.CanonicalSHA256 = flow.hash.String(), sum
 	}
 	return keyed
+}
+
+// furtherKeys are the keys beside the primary one, each once, in the order of
+// aliases. An extractor that finds none adds none, whatever its reason: the record
+// has a key. nil, without an allocation, where a flow has no aliases.
+func (f *Flow) furtherKeys(m *msgkey.Message, primary string, dated bool) (keys []string) {
+	for i := range f.aliases {
+		found, code := f.aliases[i].Extract(m)
+		if code != "" {
+			continue
+		}
+		key := found.Key
+		if dated { // or the number that a partner uses again would be known as an alias
+			key = found.KeyWithDate()
+		}
+		if key != primary && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Observes reports what mode says of records of a scope that have no key, or are

@@ -34,7 +34,8 @@ func (s *Set) Fate(was *Set, k ledger.LiveKeys) (Fate, string) {
 		return Lost, "they are looked for in ledger scope " + now.LedgerScope
 	}
 	at := position(flow.Extractors, k.Scheme)
-	if at < 0 {
+	alias := position(flow.Aliases, k.Scheme) >= 0
+	if at < 0 && !alias {
 		return Lost, fmt.Sprintf("the chain %s has no extractor for them", strings.Join(flow.Extractors, ", "))
 	}
 	if was == nil {
@@ -49,6 +50,9 @@ func (s *Set) Fate(was *Set, k ledger.LiveKeys) (Fate, string) {
 	}
 	if option := changed(before.with, flow.with, k.Scheme); option != "" {
 		return Unsure, option + " has changed"
+	}
+	if alias {
+		return Found, "" // whatever is found before it
 	}
 	stood := before.Extractors[:max(0, position(before.Extractors, k.Scheme))]
 	for _, x := range flow.Extractors[:at] {

@@ -14,12 +14,14 @@ func TestFateOfLiveKeys(t *testing.T) {
 		"match=acme:edi extractors=[header edifact x12]",
 		"match=acme:mixed extractors=[x12 edifact]",
 		"match=acme:auto extractors=[auto]",
+		"match=acme:envelopes extractors=[ubl sbdh]",
 		"match=beta:* namespace=all")
 	is := newSet(t, false,
 		"match=acme:edi extractors=[header x12]",
 		"match=acme:mixed extractors=[edifact x12] message_level=group",
 		"match=acme:auto extractors=[edifact] with_date=true",
 		"match=acme:same extractors=[header auto] window=1d",
+		"match=acme:envelopes extractors=[edifact ubl] aliases=[sbdh]",
 		"match=beta:* namespace=other")
 	for _, c := range []struct {
 		scope, flow, scheme string
@@ -34,6 +36,8 @@ func TestFateOfLiveKeys(t *testing.T) {
 		{"acme:auto", "auto", "edifact", Lost, "with_date is true now"},
 		{"acme:auto", "auto", "x12", Lost, "the chain edifact has no extractor for them"},
 		{"acme:same", "same", "edifact", Found, ""},
+		{"acme:envelopes", "envelopes", "ubl", Unsure, "edifact is tried first now"},
+		{"acme:envelopes", "envelopes", "sbdh", Found, ""}, // as an alias
 		{"beta:all", "as2", "edifact", Lost, "they are looked for in ledger scope beta:other"},
 		{"gone:as2", "as2", "edifact", Lost, "no rule speaks of gone:as2 any more"},
 	} {

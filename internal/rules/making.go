@@ -136,7 +136,7 @@ func (m *Made) speaksOf(o Made) bool { return m.Match == o.Match && m.Key == o.K
 // against tells the settings of two rules that speak of the same.
 func (m *Made) against(active *Made) (told []string) {
 	names := slices.Sorted(maps.Keys(m.Set))
-	for name := range active.Set {
+	for _, name := range slices.Sorted(maps.Keys(active.Set)) {
 		if _, ours := m.Set[name]; !ours {
 			names = append(names, name)
 		}

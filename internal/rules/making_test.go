@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,8 @@ func TestFingerprintIsOfWhatMakesKeys(t *testing.T) {
 		"match":              {[]string{"match=acme:x extractors=[header edifact]", "match=acme:* key=edifact:40/* with_date=true"}, false},
 		"key":                {[]string{"match=acme:* extractors=[header edifact]", "match=acme:* key=edifact:41/* with_date=true"}, false},
 		"order of the rules": {[]string{"match=acme:* key=edifact:40/* with_date=true", "match=acme:* extractors=[header edifact]"}, false},
+		"aliases":            {[]string{"match=acme:* extractors=[header edifact] aliases=[sbdh]", "match=acme:* key=edifact:40/* with_date=true"}, false},
+		"no aliases":         {[]string{"match=acme:* extractors=[header edifact] aliases=[]", "match=acme:* key=edifact:40/* with_date=true"}, false},
 		"namespace":          {[]string{"match=acme:* extractors=[header edifact] namespace=n", "match=acme:* key=edifact:40/* with_date=true"}, false},
 		"lenient":            {[]string{"match=acme:* extractors=[header edifact] lenient=true", "match=acme:* key=edifact:40/* with_date=true"}, false},
 		"sellers":            {[]string{"match=acme:* extractors=[header edifact] sellers=[ep]", "match=acme:* key=edifact:40/* with_date=true"}, false},
@@ -50,11 +53,12 @@ func TestFingerprintIsOfWhatMakesKeys(t *testing.T) {
 
 func TestDifferencesNameFlowAndLine(t *testing.T) {
 	t.Parallel()
-	active := newSet(t, true, "match=acme:* extractors=[header edifact]", "match=beta:* namespace=b2b", "match=old:* lenient=true").Making()
+	active := newSet(t, true, "match=acme:* extractors=[header edifact] aliases=[as4]", "match=beta:* namespace=b2b", "match=old:* lenient=true").Making()
 	ours := newSet(t, true, "match=acme:* extractors=[header x12] with_date=true", "match=new:* namespace=n window=1d", "match=beta:* namespace=b2b").Making()
 	require.Equal(t, []string{
 		"flows[0] acme:* (dedup.yaml:1): extractors is header, x12 here and header, edifact in the active rules (dedup.yaml:1)",
 		"flows[0] acme:* (dedup.yaml:1): with_date is true here and not set in the active rules (dedup.yaml:1)",
+		"flows[0] acme:* (dedup.yaml:1): aliases is not set here and as4 in the active rules (dedup.yaml:1)",
 		"flows[1] new:* (dedup.yaml:2): namespace n is not among the active rules",
 		"the active rules also have flows[2] old:* (dedup.yaml:3): lenient true",
 	}, ours.Differences(active))
@@ -71,7 +75,7 @@ func TestDifferencesNameFlowAndLine(t *testing.T) {
 // the same rules.
 func TestMakingIsKept(t *testing.T) {
 	t.Parallel()
-	s := newSet(t, true, "match=acme:* extractors=[header edifact] lenient=true json_pointers=[/a /b]", "match=acme:* key=edifact:40/* with_date=true namespace=")
+	s := newSet(t, true, "match=acme:* extractors=[header edifact] aliases=[as2] lenient=true json_pointers=[/a /b]", "match=acme:* key=edifact:40/* with_date=true namespace=")
 	text, err := json.Marshal(s.Making())
 	require.NoError(t, err)
 	m, err := ParseMaking(text)
@@ -83,6 +87,7 @@ func TestMakingIsKept(t *testing.T) {
 		f, _ := s.Flow(scope)
 		g, _ := again.Flow(scope)
 		require.Equal(t, f.Extractors, g.Extractors)
+		require.True(t, slices.Equal(f.Aliases, g.Aliases))
 		require.Equal(t, f.Decide("edifact:40/1").WithDate, g.Decide("edifact:40/1").WithDate)
 	}
 	_, err = ParseMaking([]byte("{"))

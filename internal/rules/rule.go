@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"slices"
 	"time"
 
 	"dedupledger/internal/setting"
@@ -42,7 +41,7 @@ type Rule struct {
 	Mode       Setting[string]        // enforce
 	Entry      Setting[string]        // auto
 	Extractors Setting[[]string]      // chain, first key wins
-	Aliases    Setting[[]string]      // none
+	Aliases    Setting[[]string]      // extractors of further keys, at most ledger.MaxAliases; none
 	Namespace  Setting[string]        // key space of several flows of a tenant
 	Hash       Setting[string]        // raw
 	Window     Setting[time.Duration] // whole seconds, MinWindow to MaxWindow
@@ -62,8 +61,7 @@ type Rule struct {
 	OFTP1        Setting[bool]     // false
 }
 
-// Builtin is what follows the user's rules unless builtin_rules is false. The
-// chains name those extractors of docs/configuration.md that exist.
+// Builtin is what follows the user's rules unless builtin_rules is false.
 func Builtin() []Rule {
 	windows := []struct {
 		key    string
@@ -76,19 +74,23 @@ func Builtin() []Rule {
 		{"{ubl,cii}:*", 90 * setting.Day},
 	}
 	chains := []struct {
-		match      string
-		extractors []string
+		match               string
+		extractors, aliases []string
 	}{
-		{"*:as2*", []string{"header", "edifact", "x12", "ubl", "cii", "as2"}},
-		{"*:as4*", []string{"header", "ubl", "cii", "sbdh", "as4"}},
-		{"*:peppol*", []string{"header", "ubl", "cii", "sbdh"}},
+		{"*:as2*", []string{msgkey.Header, msgkey.EDIFACT, msgkey.X12, msgkey.UBL, msgkey.CII, msgkey.AS2}, nil},
+		{"*:as4*", []string{msgkey.Header, msgkey.UBL, msgkey.CII, msgkey.SBDH, msgkey.AS4}, nil},
+		{"*:peppol*", []string{msgkey.Header, msgkey.UBL, msgkey.CII, msgkey.SBDH}, []string{msgkey.SBDH}},
 	}
 	rules := make([]Rule, 0, len(windows)+len(chains)+1)
 	for _, w := range windows {
 		rules = append(rules, Rule{Match: builtin("*:*"), Key: builtin(w.key), Window: builtin(w.window)})
 	}
 	for _, c := range chains {
-		rules = append(rules, Rule{Match: builtin(c.match), Extractors: builtin(slices.DeleteFunc(c.extractors, unknown))})
+		r := Rule{Match: builtin(c.match), Extractors: builtin(c.extractors)}
+		if c.aliases != nil {
+			r.Aliases = builtin(c.aliases)
+		}
+		rules = append(rules, r)
 	}
 	last := defaults()
 	last.Match = builtin("*:*")
@@ -99,15 +101,13 @@ func Builtin() []Rule {
 	return rules
 }
 
-func unknown(extractor string) bool { return !msgkey.Known(extractor) }
-
 // defaults is the rule behind all rules, which sets everything that must be.
 func defaults() Rule {
 	return Rule{
 		At:         builtinPlace(),
 		Mode:       builtin(ModeEnforce),
 		Entry:      builtin("auto"),
-		Extractors: builtin([]string{"header", "auto"}),
+		Extractors: builtin([]string{msgkey.Header, msgkey.Auto}),
 		Aliases:    builtin([]string(nil)),
 		Namespace:  builtin(""),
 		Hash:       builtin("raw"),

@@ -120,7 +120,7 @@ func (s *Set) flowOf(scope []byte) (*Flow, bool) {
 // resolve reads all rules for a scope; nil means that it is unknown.
 func (s *Set) resolve(scope string) *Flow {
 	f := &Flow{set: s, scope: scope, keyed: newBitset(len(s.rules)), chosen: nothing()}
-	chain, hash, known, with := unset, unset, false, noOptions()
+	chain, aliases, hash, known, with := unset, unset, unset, false, noOptions()
 	for i := range s.rules {
 		r := &s.rules[i]
 		if i < len(s.rules)-1 && !r.match.match(scope) {
@@ -132,6 +132,7 @@ func (s *Set) resolve(scope string) *Flow {
 		}
 		known = known || i < len(s.rules)-1
 		first(&chain, i, r.Extractors.Set)
+		first(&aliases, i, r.Aliases.Set)
 		first(&hash, i, r.Hash.Set)
 		with.take(i, &r.Rule)
 		f.chosen.take(i, &r.Rule)
@@ -139,9 +140,13 @@ func (s *Set) resolve(scope string) *Flow {
 	if !known {
 		return nil
 	}
-	f.Extractors = s.rules[chain].Extractors.Value
+	f.Extractors, f.Aliases = s.rules[chain].Extractors.Value, s.rules[aliases].Aliases.Value
 	f.with = with.of(s.rules)
-	f.chain, _ = f.with.NewChain(f.Extractors...)        // checked when the rules were compiled
+	f.chain, _ = f.with.NewChain(f.Extractors...) // checked when the rules were compiled
+	for _, name := range f.Aliases {
+		alone, _ := f.with.NewChain(name) // likewise
+		f.aliases = append(f.aliases, alone)
+	}
 	f.hash, _ = msgkey.NewMode(s.rules[hash].Hash.Value) // likewise
 	f.space = LedgerScope(scope, s.rules[f.chosen.namespace].Namespace.Value)
 	return f

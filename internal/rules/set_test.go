@@ -67,9 +67,11 @@ func TestBuiltinRules(t *testing.T) {
 	} {
 		f, ok := s.Flow(scope)
 		require.True(t, ok, scope)
-		require.Equal(t, slices.DeleteFunc(chain, unknown), f.Extractors, scope)
+		require.Equal(t, chain, f.Extractors, scope)
+		require.Equal(t, scope == "acme:peppol-test", slices.Equal([]string{"sbdh"}, f.Aliases), scope)
 	}
 	f, _ := s.Flow("acme:as2")
+	require.Empty(t, f.Aliases)
 	for key, days := range map[string]int{
 		"as2:A/B/1": 7, "as4:x": 30, "edifact:a/b/1": 60, "x12:01:a/01:b/000000001": 60,
 		"ubl:inv/vat:DE1/7/2026-11-01": 90, "cii:cn/vat:DE1/7/2026-11-01": 90, "hdr:x": 30, "edifact": 30, "": 30,
@@ -198,6 +200,10 @@ func TestEveryErrorAtOnce(t *testing.T) {
 		`match=*:* sellers=[ep gln] scheme=ubl message_level=st json_pointers=[id] file_pattern=( oftp1=yes`,
 		`match=*:* key=hdr:* sellers=[ep] scheme=inv cxml_order=true message_level=group json_pointers=[/id] file_pattern=(a) oftp1=true`,
 		`match=*:* sellers=[]`,
+		`match=*:* aliases=[sbdh as4 as2]`,
+		`match=*:* aliases=[sbd json]`,
+		`match=*:* aliases=[sbdh sbdh]`,
+		`match=*:* key=hdr:* aliases=[]`,
 		`match=*:* mode=enforce entry=auto aliases=[] hash=raw ttl_max=400d lenient=false durability=strict payload=full`,
 	} {
 		r, ps := readRule(i, text)
@@ -228,7 +234,6 @@ dedup.yaml:8: flows[7].payload: "some": write full or none
 dedup.yaml:8: flows[7].hash: "jcs": not available yet; write raw, edi, c14n, mime-parts, mime-payload
 dedup.yaml:8: flows[7].entry: "kafka": comes with a later release; leave it at auto
 dedup.yaml:8: flows[7].durability: "fast": comes with a later release; leave it at strict
-dedup.yaml:8: flows[7].aliases: "sbdh": comes with a later release; leave it unset
 dedup.yaml:8: flows[7].ttl_max: "7d": comes with a later release; leave it at 400d
 dedup.yaml:9: flows[8].oftp1: "yes": write true or false
 dedup.yaml:9: flows[8].message_level: "st": write interchange or group or message
@@ -243,7 +248,12 @@ dedup.yaml:10: flows[9].message_level: is decided before the key is known; besid
 dedup.yaml:10: flows[9].json_pointers: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
 dedup.yaml:10: flows[9].file_pattern: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
 dedup.yaml:10: flows[9].oftp1: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
-dedup.yaml:11: flows[10].sellers: []: needs at least one of vat, reg, id, ep`), "NAMES", names),
+dedup.yaml:11: flows[10].sellers: []: needs at least one of vat, reg, id, ep
+dedup.yaml:12: flows[11].aliases: "sbdh,as4,as2": a record has at most 2 aliases
+dedup.yaml:13: flows[12].aliases[0]: "sbd": no such extractor; available are NAMES
+dedup.yaml:13: flows[12].aliases[1]: "json": needs json_pointers in the same rule, as [/order/id]
+dedup.yaml:14: flows[13].aliases[1]: "sbdh": named twice
+dedup.yaml:15: flows[14].aliases: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max`), "NAMES", names),
 		append(problems, more...).Sorted().Error())
 }
 
