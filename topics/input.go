@@ -82,17 +82,17 @@ func (in Input) refuse(name, to string) string {
 func (in Input) checkOneToOne() (errs []error) {
 	read := map[string]string{}
 	for _, name := range ownHeaders() {
-		to := strings.ToLower(in.name(name))
+		to := strings.ToLower(in.Name(name))
 		if other, taken := read[to]; taken {
-			errs = append(errs, &NameError{"topics.header_names", name + ": " + in.name(name), "is read as " + other + " already; one header cannot be two"})
+			errs = append(errs, &NameError{"topics.header_names", name + ": " + in.Name(name), "is read as " + other + " already; one header cannot be two"})
 		}
 		read[to] = name
 	}
 	return errs
 }
 
-// name is what the sender calls a header.
-func (in Input) name(ours string) string {
+// Name is what the sender calls a header that the filter reads.
+func (in Input) Name(ours string) string {
 	if to, ok := in.names[ours]; ok {
 		return to
 	}
@@ -107,7 +107,7 @@ func (in Input) Header(headers []kgo.RecordHeader, name string) (value []byte, o
 
 // Nth is the value of such a header, counted from the last, which is 0.
 func (in Input) Nth(headers []kgo.RecordHeader, name string, back int) (value []byte, ok bool) {
-	return Nth(headers, in.name(name), back)
+	return Nth(headers, in.Name(name), back)
 }
 
 // Scope is the text in which the record tells its scope: of the places that

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -53,10 +51,15 @@ func TestUsage(t *testing.T) {
 		{"migrate upp", "dedup: unknown command \"upp\"; did you mean up?\nSee 'dedup migrate --help'.\n"},
 		{"migrate up now", "dedup: unknown command \"now\" for \"dedup migrate up\"\nSee 'dedup migrate up --help'.\n"},
 		{"migrate up --lock-timeout 60", "not a duration; write a number with ms, s, m, h, d or y (10ms to 10m)"},
-		{"key", "dedup: 0 messages: name one FILE, or - for stdin\nSee 'dedup key --help'.\n"},
+		{"key", "dedup: 0 messages: name FILEs, or - for stdin\nSee 'dedup key --help'.\n"},
 		{"key --bogus -", "dedup: unknown flag: --bogus\nSee 'dedup key --help'.\n"},
 		{"key --format odette -", "dedup: --format: unknown extractor \"odette\"; known: " + strings.Join(msgkey.Names(), " ") + "\n"},
 		{"key --header novalue -", "dedup: --header \"novalue\": write NAME=VALUE\n"},
+		{"key --format json -", "dedup: --format json: which members? Write --header x-dedup-pointers='/order/id', or ask with --scope"},
+		{"key --format json --header x-dedup-pointers=id -", "dedup: --header x-dedup-pointers \"id\": write an RFC 6901 pointer, as /orderId or /order/0/id\n"},
+		{"key --scope acme -", "dedup: --scope: \"acme\": write TENANT:FLOW, each 1 to 40 of letters, digits, . _ -\n"},
+		{"key --scope acme:as2 --lenient -", "dedup: --scope takes the flow's own chain and options: leave out --format and --lenient\n"},
+		{"key -o json a b", "dedup: --output json is for one file, and here are 2: write -o jsonl\n"},
 		{"skip", "dedup: accepts 1 arg(s), received 0\nSee 'dedup skip --help'.\n"},
 		{"skip raw-ingest.as2 --to 3", "dedup: \"raw-ingest.as2\": write RAW/PARTITION, as in raw-ingest.as2/3\n"},
 		{"skip raw-ingest.as2/3", "dedup: --to is missing: the offset to go on at, as in --to 8812\n"},
@@ -124,78 +127,6 @@ func TestVersion(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(call{}.run(t, "version", "-o", "json").stdout), &b))
 	require.Equal(t, version, b.Version)
 	require.Positive(t, b.Schema)
-}
-
-func TestKey(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "m.edi")
-	require.NoError(t, os.WriteFile(file, []byte(interchange), 0o600))
-	require.Equal(t, outcome{0, interchangeKey + "\n", ""}, call{}.run(t, "key", file))
-	require.Equal(t, outcome{0, interchangeKey + "\n", ""}, call{stdin: []byte(interchange)}.run(t, "key", "--format", "edifact", "-"))
-	require.Equal(t, outcome{0, "hdr:b%2Fc\n", ""}, call{}.run(t, "key", "--header", "dedup-key=a", "--header", "dedup-key=b/c", file))
-	require.Equal(t, outcome{0, "hdr:a\n", ""}, call{}.run(t, "key", "--header", "Dedup-Key=a", file), "in any case, as the filter reads it")
-	o := call{}.run(t, "key", "-o", "json", file)
-	require.JSONEq(t, `{"key":"`+interchangeKey+`","extractor":"edifact","size":105,`+
-		`"sha256":"4a04dbc9a1bfbfbef37b8cc9a6e8a8aa4e8b6b6c5b8df4a7b62b8f6d1bb5c9ac"}`, withSHA(t, o.stdout))
-	require.Equal(t, exitDone, o.code)
-}
-
-// withSHA checks that the answer has a hash and puts a known one in its place.
-func withSHA(t *testing.T, answer string) string {
-	t.Helper()
-	var k keyed
-	require.NoError(t, json.Unmarshal([]byte(answer), &k))
-	require.Regexp(t, `^[0-9a-f]{64}$`, k.SHA256)
-	return strings.Replace(answer, k.SHA256, "4a04dbc9a1bfbfbef37b8cc9a6e8a8aa4e8b6b6c5b8df4a7b62b8f6d1bb5c9ac", 1)
-}
-
-func TestNoKey(t *testing.T) {
-	t.Parallel()
-	cut := []byte(interchange[:60])
-	require.Equal(t, outcome{1, "", "edifact.no_unz\n"}, call{stdin: []byte(strings.TrimSuffix(interchange, "UNZ+1+77001'"))}.run(t, "key", "-"))
-	require.Equal(t, outcome{1, "", "edifact.unb_unterminated\n"}, call{stdin: cut}.run(t, "key", "-o", "json", "-"))
-	require.Equal(t, outcome{1, "", "empty_payload\n"}, call{}.run(t, "key", "-"))
-	require.Equal(t, outcome{1, "", "header.empty_key\n"}, call{stdin: []byte("x")}.run(t, "key", "--header", "dedup-key= ", "-"))
-	o := call{}.run(t, "key", "/nowhere/m.edi")
-	require.Equal(t, outcome{1, "", "dedup: opening the message: open /nowhere/m.edi: no such file or directory\n"}, o)
-}
-
-// TestKeyVectors runs the vectors of the formats that exist through the command.
-func TestKeyVectors(t *testing.T) {
-	t.Parallel()
-	f, err := os.Open("../../topics/msgkey/testdata/message-keys.jsonl")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, f.Close()) }()
-	ran := 0
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var v struct {
-			Format, Name string
-			Payload      []byte          `json:"payload_base64"`
-			Headers      json.RawMessage `json:"headers"`
-			Key          string          `json:"expect_key"`
-			Code         string          `json:"expect_error"`
-		}
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &v))
-		if !slices.Contains(msgkey.Names(), v.Format) {
-			continue
-		}
-		ran++
-		var headers map[string]string
-		require.NoError(t, json.Unmarshal(v.Headers, &headers))
-		args := []string{"key", "--format", v.Format}
-		for name, value := range headers {
-			args = append(args, "--header", name+"="+value)
-		}
-		want := outcome{0, v.Key + "\n", ""}
-		if v.Key == "" {
-			want = outcome{1, "", v.Code + "\n"}
-		}
-		require.Equal(t, want, call{stdin: v.Payload}.run(t, append(args, "-")...), v.Name)
-	}
-	require.NoError(t, lines.Err())
-	require.GreaterOrEqual(t, ran, 40)
 }
 
 func TestConfigurationErrors(t *testing.T) {

@@ -53,7 +53,7 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// bareError is printed as it is, for scripts that read it.
+// bareError is printed as it is, for scripts that read it; an empty one is not.
 type bareError string
 
 func (e bareError) Error() string { return string(e) }
@@ -68,7 +68,9 @@ func (p *program) exit(err error) int {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &bare):
-		p.note("%s", bare)
+		if bare != "" {
+			p.note("%s", bare)
+		}
 		return exitFailed
 	case errors.As(err, &problems):
 		p.note("%s", problems) // one line each, place first, as compilers do

@@ -34,7 +34,9 @@ func TestAliases(t *testing.T) {
 		"match=acme:none aliases=[]",
 		"match=acme:* aliases=[as2]"))
 	both := map[string]string{"message-id": "<1@a>", "as2-from": "A", "idempotency-key": `"r/1"`, "x-client-id": "c"}
-	with := func(name, value string) map[string]string { return map[string]string{name: value, "message-id": "<1@a>", "as2-from": "A"} }
+	with := func(name, value string) map[string]string {
+		return map[string]string{name: value, "message-id": "<1@a>", "as2-from": "A"}
+	}
 	for name, c := range map[string]struct {
 		flow    string
 		headers map[string]string

@@ -17,9 +17,9 @@ type Flow struct {
 	chain   msgkey.Chain   // of Extractors
 	aliases []msgkey.Chain // of one extractor each
 	with    msgkey.Options // of the chains
-	hash  msgkey.Mode    // by which payloads are compared where their octets differ
-	scope string
-	keyed bitset // rules with key that match the scope
+	hash    msgkey.Mode    // by which payloads are compared where their octets differ
+	scope   string
+	keyed   bitset // rules with key that match the scope
 
 	// The first rule without key that sets each, and the ledger scope it gives.
 	chosen chosen

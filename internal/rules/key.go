@@ -50,6 +50,30 @@ func (k Keyer) Key(s topics.Scope, value []byte, header func(name string, back i
 	return keyed
 }
 
+// Tried is what the rules of a flow make of one message, for people who ask why.
+type Tried struct {
+	Keyed ledger.Keyed
+	Chain []msgkey.Attempt // every extractor of the chain, those behind the first key too
+	// Aliases are those of the extractors of aliases: each that has no Code gave a key,
+	// which may be one that was known before it.
+	Aliases []msgkey.Attempt
+}
+
+// Try is Key with every extractor of the flow.
+func (k Keyer) Try(s topics.Scope, value []byte, header func(name string, back int) ([]byte, bool)) Tried {
+	t := Tried{Keyed: k.Key(s, value, header)}
+	flow, known := k.set.Flow(s.String())
+	if !known {
+		return t
+	}
+	m := msgkey.Message{Value: value, Header: header}
+	t.Chain = flow.chain.Attempts(&m)
+	for i := range flow.aliases {
+		t.Aliases = append(t.Aliases, flow.aliases[i].Attempts(&m)...)
+	}
+	return t
+}
+
 // furtherKeys are the keys beside the primary one, each once, in the order of
 // aliases. An extractor that finds none adds none, whatever its reason: the record
 // has a key. nil, without an allocation, where a flow has no aliases.

@@ -30,6 +30,7 @@ func addVectors(f *testing.F, format string) {
 func checkPayload(t *testing.T, name string, value []byte, reference func(string) string) {
 	before := bytes.Clone(value)
 	key, code := keyOf(t, name, value)
+	msgkey.Interchanges(value)
 	require.Equal(t, before, value, "the value was changed")
 	if bytes.HasPrefix(value, []byte("\xFE\xFF")) || bytes.HasPrefix(value, []byte("\xFF\xFE")) {
 		require.NotEmpty(t, code)

@@ -6,6 +6,7 @@ import (
 
 	"dedupledger/internal/rules"
 	"dedupledger/internal/setting"
+	"dedupledger/topics"
 )
 
 // Key is what there is to know of one key of the configuration.
@@ -55,6 +56,7 @@ type Effective struct {
 	BuiltinRules bool
 	Flows        []rules.Rule
 	Set          *rules.Set // Flows, compiled
+	Input        topics.Input
 }
 
 // Explain reads what Load does and tells where each value comes from. It
@@ -68,7 +70,11 @@ func Explain(path string, environ []string) (*Effective, []Warning, error) {
 	if err != nil {
 		return nil, warnings, err
 	}
-	e := &Effective{BuiltinRules: l.config.BuiltinRules, Flows: l.config.Flows, Set: set}
+	input, err := l.config.Input()
+	if err != nil {
+		return nil, warnings, err
+	}
+	e := &Effective{BuiltinRules: l.config.BuiltinRules, Flows: l.config.Flows, Set: set, Input: input}
 	for _, k := range Keys() {
 		w, written := l.written[k.Path]
 		if !written {
