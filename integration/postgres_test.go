@@ -154,9 +154,9 @@ func TestIsolationOfTheDatabase(t *testing.T) {
 			}
 			b.produce(t, batch...)
 			b.check(t)
-			b.requireRefusal(t, "dedup_register_2", level)
-			b.requireRefusal(t, "dedup_reject_1", level)
-			b.requireRefusal(t, "dedup_learn_2", level)
+			b.requireRefusal(t, "dedup_register_3", level)
+			b.requireRefusal(t, "dedup_reject_2", level)
+			b.requireRefusal(t, "dedup_learn_3", level)
 			f.term(t)
 			g.term(t)
 			b.checkStopped(t)

@@ -299,7 +299,7 @@ func TestPostgresRightTakenAwayAndGranted(t *testing.T) {
 	for i, c := range []struct{ privilege, on, named string }{
 		{"insert", "dedup_ledger", "INSERT on dedup_ledger"},
 		{"update", "dedup_position", "UPDATE on dedup_position"},
-		{"execute", "function " + ask[string](t, b, `select oid::regprocedure::text from pg_proc where proname = 'dedup_register_2'`), "EXECUTE on dedup_register_2"},
+		{"execute", "function " + ask[string](t, b, `select oid::regprocedure::text from pg_proc where proname = 'dedup_register_3'`), "EXECUTE on dedup_register_3"},
 	} {
 		b.produce(t, orders("acme:edifact", 100*i, 5)...)
 		b.awaitOutputs(t)

@@ -122,7 +122,7 @@ var controls = []control{
 	},
 	{
 		name: "an orphan decides like any row",
-		file: "migrations/sql/00009_recount.sql",
+		file: "migrations/sql/00011_aliases.sql",
 		changes: []change{{
 			`            continue when not exists (
                 select from dedup_gap g`,
@@ -133,7 +133,7 @@ var controls = []control{
 	},
 	{
 		name: "rows below the committed end treated as orphans",
-		file: "migrations/sql/00009_recount.sql",
+		file: "migrations/sql/00011_aliases.sql",
 		changes: []change{{
 			`                  and (g.from_epoch, g.from_offset) <= (v_row.epoch, v_row."offset")
 `, ``,
@@ -165,8 +165,8 @@ var controls = []control{
 		name: `the origin rule replaced by a "seen" flag`,
 		file: "processor/decide.go",
 		changes: []change{{
-			`	return ledger.Judge(r, &res.Entry)`,
-			`	v, reason := ledger.Judge(r, &res.Entry)
+			`	return ledger.JudgeResult(r, res)`,
+			`	v, reason := ledger.JudgeResult(r, res)
 	if v == ledger.New && !res.Inserted {
 		v = ledger.Seen
 	}
@@ -200,7 +200,7 @@ var controls = []control{
 	},
 	{
 		name:    "look-back without the scope lock",
-		file:    "migrations/sql/00009_recount.sql",
+		file:    "migrations/sql/00011_aliases.sql",
 		changes: []change{{`for no key update /* the scope lock */`, ``}},
 		in:      cold, test: "TestRacingWriters", says: `are both NEW|was NEW and is \w+`,
 	},
@@ -251,7 +251,7 @@ var controls = []control{
 	},
 	{
 		name:    "the claim not checked",
-		file:    "migrations/sql/00009_recount.sql",
+		file:    "migrations/sql/00011_aliases.sql",
 		changes: []change{{`p.claim <> i.claim or p.timeline`, `p.timeline`}},
 		in:      integration, test: "TestZombieBehindItsPoll", says: `the copy after the window|the answer to the registration that came late`,
 	},

@@ -1,7 +1,7 @@
 -- +goose Up
 -- What other systems have accepted before, entered by `dedup import`.
 --
--- dedup_register_2 is not it: that one dates its rows by the clock. Here a row
+-- dedup_register_3 is not it: that one dates its rows by the clock. Here a row
 -- keeps the time that is told of it, and its window counts from there.
 
 -- Lines are parallel. l_scope is the ledger scope, l_flow the flow, l_window in
