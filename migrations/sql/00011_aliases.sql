@@ -19,8 +19,7 @@ comment on column dedup_sighting.row_key is 'primary key of the row it was compa
 -- plan: nothing
 comment on column dedup_sighting.matched is 'the key by which it was known, where an alias had part in it';
 
--- The number of a repeat is its place among its row's.
--- plan: locks dedup_sighting SHARE
+-- The number of a repeat is its place among its row's. The table is locked already.
 -- plan: scans dedup_sighting
 create index dedup_sighting_row on dedup_sighting (scope, row_key) where row_key is not null;
 
