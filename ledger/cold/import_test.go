@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -89,6 +90,68 @@ func TestImport(t *testing.T) {
 	require.Equal(t, []ledger.Imported{ledger.Known, ledger.Known}, b.bring(in))
 	require.Equal(t, []ledger.Imported{ledger.Known}, b.bring(imported(told{key: "k", payload: "a", first: first})))
 	require.Equal(t, before, b.rows())
+}
+
+// TestImportAndAliases: a key that is the alias of a live row is known; a record is a
+// repeat of an imported row by whichever of its keys, and registers none of them then.
+func TestImportAndAliases(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s := b.session(1, 0)
+	require.Equal(t, []string{"NEW"}, s.run(as(0, "x", "p1", "a1")))
+	first := ago(40 * day)
+	lines := imported(
+		told{key: "a1", payload: "x", first: first}, told{key: "a1", payload: "y", first: first}, told{key: "p1", payload: "x", first: first},
+		told{key: "a2", payload: "x", first: first}, told{key: "p9", payload: "x", first: first},
+		told{key: "a4", payload: "x", first: ago(200 * day), window: 300 * day}) // farther back than any record's own window
+	require.Equal(t, []ledger.Imported{ledger.Known, ledger.KnownOtherHash, ledger.Known, ledger.Entered, ledger.Entered, ledger.Entered}, b.bring(lines))
+	records := []rec{as(1, "x", "p2", "a2"), as(2, "y", "p9", "a3"), as(3, "x", "p3", "a3"), as(4, "x", "p2"), as(5, "x", "p4", "a4"), as(6, "x", "a2", "p9")}
+	want := []string{"SEEN alias a2 by a2", "DRIFT p9", "NEW", "NEW", "SEEN alias a4 by a4", "SEEN a2"}
+	require.Equal(t, want, s.told(s.register(records...), records...))
+	require.Equal(t, "a1>p1 a2 a3>p3 a4 p1 p2 p3 p9", b.one(liveRows))
+	before, accounts := b.rows(), b.hours()
+	for size := 1; size <= 3; size++ {
+		again, got := s.take(), []string(nil)
+		for part := range slices.Chunk(records, size) {
+			got = append(got, again.told(again.register(part...), part...)...)
+		}
+		require.Equal(t, want, got)
+		require.Equal(t, accounts, b.hours())
+	}
+	require.Equal(t, before, b.rows())
+	require.Equal(t, []string{"2/0", "1/1", "1/0"}, []string{b.counters("a2"), b.counters("p9"), b.counters("a4")})
+
+	// Closed, it is free, also for a record that comes by its alias; and stays known
+	// to an import.
+	b.exec(`update dedup_ledger set closed_at = clock_timestamp(), closed_by = 'test' where key = 'a2'`)
+	other := b.session(1, 1)
+	require.Equal(t, []string{"NEW", "SEEN"}, other.run(as(0, "x", "p5", "a2"), as(1, "x", "p5")))
+	require.Equal(t, []ledger.Imported{ledger.Known, ledger.KnownOtherHash, ledger.Known, ledger.Known, ledger.Known, ledger.Known}, b.bring(lines))
+}
+
+// TestLearningWhatAnImportHas: PostgreSQL lost rows, and an import came before they
+// were learned again. A repeat of an imported row is counted there; what is in clean
+// takes the imported row's place, as an alias too.
+func TestLearningWhatAnImportHas(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s := b.session(1, 0)
+	first := ago(40 * day)
+	lines := imported(told{key: "k", payload: "x", first: first}, told{key: "p1", payload: "x", first: first}, told{key: "a1", payload: "x", first: first})
+	require.Equal(t, []ledger.Imported{ledger.Entered, ledger.Entered, ledger.Entered}, b.bring(lines))
+	byAlias := s.learned(ledger.Seen, as(0, "x", "p2", "k"), first)
+	byAlias.Matched = "k"
+	lesson := s.lesson(3, 1, byAlias, s.learned(ledger.Drift, as(1, "y", "k"), first), s.learned(ledger.New, as(2, "x", "p1", "a1"), ago(time.Minute)))
+	for range 2 {
+		_, _, err := b.l.Learn(t.Context(), lesson)
+		require.NoError(t, err)
+		require.Equal(t, "2/1", b.counters("k"))
+		require.Equal(t, "a1>p1 k p1", b.one(liveRows))
+		require.Equal(t, "2", b.one(`select count(*) from dedup_ledger where closed_by = 'learned' and origin_gate = 3`))
+	}
+	require.Equal(t, []ledger.Imported{ledger.Known, ledger.Known, ledger.Known}, b.bring(lines))
+	again, records := s.take(), []rec{as(2, "x", "p1", "a1"), as(3, "x", "p3", "a1")}
+	require.Equal(t, []string{"NEW", "SEEN alias p1 by a1"}, again.told(again.register(records...), records...))
 }
 
 // TestAnImportedWindowEnds: with the time that is told, not with that of the import.
