@@ -154,9 +154,52 @@ func TestImportKilled(t *testing.T) {
 	f.term(t)
 }
 
-// importFrom starts `dedup import -` and gives it a text, and no end. kill ends it
-// with SIGKILL.
-func (b *bundle) importFrom(t *testing.T, text io.Reader) (kill func()) {
+// TestImportByTheActiveRules: on an empty ledger the import's rules become the
+// active ones, as the filter's would. With others it is refused, and names the line;
+// also in the middle of a file, when others are made active.
+func TestImportByTheActiveRules(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, setup{Partitions: 1, Flows: `- {match: "acme:{as2,as4}", namespace: shared}`})
+	other := b.withRules(t, "  - {match: \"acme:as2\", namespace: own}\n")
+	const active = `select coalesce(fingerprint, '') from dedup_meta`
+	lines := b.file(t, "old.csv", cacheHeader+cached("acme:as4", "K-1", "a", aDay, ""))
+	b.bring(t, 0, lines, "--dry-run")
+	require.Empty(t, ask[string](t, b, active), "a dry run")
+	b.bring(t, 0, lines)
+	require.NotEmpty(t, ask[string](t, b, active))
+
+	for _, args := range [][]string{{lines, "--dry-run"}, {lines, "--reason", reason}} {
+		refused := other.try(t, []string{"DEDUP_ACTOR=maria"}, append([]string{"import"}, args...)...)
+		require.Equal(t, 1, refused.code)
+		require.Empty(t, refused.stdout)
+		require.Contains(t, refused.stderr, "dedup: not importing: the rules that make keys are not the active ones")
+		require.Contains(t, refused.stderr, other.config+":")
+	}
+	require.Equal(t, "2", ask[string](t, b, `select count(*)::text from dedup_action`), "of the first")
+
+	f := b.start(t, 0)
+	require.Equal(t, "SEEN", b.verdict(t, keyed("acme:as2", "K-1", []byte("a"))).Status())
+
+	c, in := b.importing(t)
+	said := &strings.Builder{}
+	c.Stderr = said
+	require.NoError(t, c.Start())
+	chunk := strings.Repeat(cached("acme:as4", "K-1", "a", aDay, ""), 500)
+	_, err := io.WriteString(in, cacheHeader+chunk)
+	require.NoError(t, err)
+	b.awaitSQL(t, `select count(*) = 3 from dedup_action`)
+	other.command(t, nil, "config", "activate", "--reason", reason)
+	for err == nil { // until it does not read any more
+		_, err = io.WriteString(in, chunk)
+	}
+	require.Error(t, c.Wait())
+	require.Regexp(t, `stdin, after \d+ lines: not importing: the rules that make keys are not the active ones`, said.String())
+	require.Equal(t, "failed", ask[string](t, b, `select detail->>'state' from dedup_action order by id desc limit 1`))
+	f.term(t)
+}
+
+// importing is `dedup import -`, and what it reads.
+func (b *bundle) importing(t *testing.T) (*exec.Cmd, io.WriteCloser) {
 	t.Helper()
 	binary, err := shared.binary()
 	require.NoError(t, err)
@@ -164,6 +207,14 @@ func (b *bundle) importFrom(t *testing.T, text io.Reader) (kill func()) {
 	c.Env = environment(nil)
 	in, err := c.StdinPipe()
 	require.NoError(t, err)
+	return c, in
+}
+
+// importFrom starts `dedup import -` and gives it a text, and no end. kill ends it
+// with SIGKILL.
+func (b *bundle) importFrom(t *testing.T, text io.Reader) (kill func()) {
+	t.Helper()
+	c, in := b.importing(t)
 	require.NoError(t, c.Start())
 	ended := false
 	kill = func() {
@@ -174,7 +225,7 @@ func (b *bundle) importFrom(t *testing.T, text io.Reader) (kill func()) {
 		}
 	}
 	t.Cleanup(kill)
-	_, err = io.Copy(in, text)
+	_, err := io.Copy(in, text)
 	require.NoError(t, err)
 	return kill
 }

@@ -7,6 +7,7 @@ type Rules struct {
 	Fingerprint string // "" where no rules are active yet
 	Text        []byte // JSON, what the fingerprint stands for; nil where nobody kept it
 	Since       time.Time
+	Empty       bool // no rules, and the ledger has no keys
 }
 
 // LiveKeys are live rows that have most in common: how many there are of one

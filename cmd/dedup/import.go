@@ -28,7 +28,8 @@ func newImport(p *program) *cobra.Command {
 			"duration: the line's own, else --window, else what the rules say; it counts from first_seen. Lines\n" +
 			"whose window is over, or that lie in the future, are counted and left out; so is what the ledger knows.\n" +
 			"A line that cannot be read is named, the others go on, and the exit code is 1. Given again, a file\n" +
-			"changes nothing. The filter may run meanwhile. Of the configuration it needs postgres.url and flows.",
+			"changes nothing. The filter may run meanwhile. Of the configuration it needs postgres.url,\n" +
+			"flows and what else makes keys: with other rules than the active ones it is refused, as the filter is.",
 		Example: "  dedup import --dry-run legacy-as2.csv -c /etc/dedup.yaml\n" +
 			"  gzip -dc cache.jsonl.gz | dedup import - --window 90d --reason 'cache of the old AS4 gateway' -c /etc/dedup.yaml",
 		Annotations: map[string]string{heading: underKeep, opens: opensAll},

@@ -12,7 +12,10 @@ import (
 	"dedupledger/ledger"
 )
 
-const activeRulesSQL = `select coalesce(fingerprint, ''), rules::text, coalesce(rules_at, 'epoch') from dedup_meta`
+const activeRulesSQL = `
+select coalesce(fingerprint, ''), rules::text, coalesce(rules_at, 'epoch'),
+       fingerprint is null and not exists (select from dedup_position) and not exists (select from dedup_scope)
+from dedup_meta`
 
 // ActiveRules are the rules that make keys now.
 func (l *Ledger) ActiveRules(ctx context.Context) (ledger.Rules, error) {
@@ -38,7 +41,7 @@ type asker interface {
 
 func activeRules(ctx context.Context, from asker) (r ledger.Rules, err error) {
 	var text *string
-	if err := from.QueryRow(ctx, activeRulesSQL).Scan(&r.Fingerprint, &text, &r.Since); err != nil {
+	if err := from.QueryRow(ctx, activeRulesSQL).Scan(&r.Fingerprint, &text, &r.Since, &r.Empty); err != nil {
 		return ledger.Rules{}, err //nolint:wrapcheck // the callers do
 	}
 	if r.Since = r.Since.UTC(); text != nil {

@@ -21,6 +21,7 @@ func TestFirstRules(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none.Fingerprint)
 	require.Nil(t, none.Text)
+	require.True(t, none.Empty)
 
 	var wg sync.WaitGroup
 	got := make([]ledger.Rules, 8)
@@ -45,6 +46,7 @@ func TestFirstRules(t *testing.T) {
 	active, err := l.FirstRules(t.Context(), ledger.Rules{Fingerprint: "x", Text: []byte("[]")}, false)
 	require.NoError(t, err)
 	require.Empty(t, active.Fingerprint, "its keys were made by others")
+	require.False(t, active.Empty)
 	active, err = l.FirstRules(t.Context(), ledger.Rules{Fingerprint: "x", Text: []byte("[]")}, true)
 	require.NoError(t, err)
 	require.Equal(t, "x", active.Fingerprint)
