@@ -174,7 +174,8 @@ func TestDoctorTellsPositions(t *testing.T) {
 }
 
 // TestDoctorTellsLedgerAndRedis: a policy that evicts, a month that is missing, a
-// key with two live rows and a digest that does not fit, both made by hand.
+// key with two live rows, a digest that does not fit and an alias without its key, all
+// made by hand.
 func TestDoctorTellsLedgerAndRedis(t *testing.T) {
 	t.Parallel()
 	r, err := shared.services.StartRedis(t.Context())
@@ -191,6 +192,8 @@ func TestDoctorTellsLedgerAndRedis(t *testing.T) {
 		'first_seen_at', l.first_seen_at + interval '1 millisecond', 'origin_offset', l.origin_offset + 100000))).*
 		from dedup_ledger l where origin_offset = (select min(origin_offset) from dedup_ledger)`)
 	b.asOwner(t, `update dedup_ledger set h = h + 1 where origin_offset = (select max(origin_offset) from dedup_ledger where origin_offset < 100000)`)
+	b.asOwner(t, `insert into dedup_ledger select (json_populate_record(l, json_build_object('h', dedup_digest_1(l.scope, 'hdr:alone'), 'key', 'hdr:alone', 'alias_of', 'hdr:nobody'))).*
+		from dedup_ledger l order by origin_offset limit 1`)
 	month := ask[string](t, b, `select 'dedup_ledger' || to_char(date_trunc('month', now() at time zone 'UTC') + interval '1 month', '_YYYY_MM')`)
 	b.asOwner(t, "drop table "+month)
 
@@ -199,7 +202,8 @@ func TestDoctorTellsLedgerAndRedis(t *testing.T) {
 		"FAIL months "+month+" is missing", "repair: dedup migrate up", "1 failure")
 	require.NotContains(t, said, "deep")
 	said = b.doctor(t, 1, "--deep")
-	requireFindings(t, said, "was accepted twice within its window, at", "FAIL deep the digest of acme:edifact", "3 failures")
+	requireFindings(t, said, "was accepted twice within its window, at", "FAIL deep the digest of acme:edifact",
+		"hdr:alone, first seen", "is the alias of a key that has no row", "4 failures")
 	b.migrate(t)
 	requireFindings(t, b.doctor(t, 0), "ok months", "0 failures")
 }

@@ -22,9 +22,10 @@ const (
 
 // Deep is what was found in the rows of all months.
 type Deep struct {
-	Rows, Overlaps, Strange int64
-	Overlapping             []Overlap // the first ones
-	Digests                 []Row     // rows whose digest does not fit, the first ones
+	Rows, Overlaps, Strange, Alone int64
+	Overlapping                    []Overlap // the first ones
+	Digests                        []Row     // rows whose digest does not fit, the first ones
+	Aliases                        []Row     // rows of aliases without the row of their primary key, the first ones
 }
 
 // Row of the ledger.
@@ -49,11 +50,14 @@ type Beginner interface {
 // them all. Each row looks for a later one of its key that begins before it ends.
 // A row that learning closed gives way to one that was first all along, so these
 // two may overlap. So may one that had ended and one that was imported later: two
-// systems have accepted what it tells of, each once.
+// systems have accepted what it tells of, each once. The row of an alias is made with
+// that of its record's primary key, which may be closed before it and is never taken
+// away without it: they lie in one month.
 const deepSQL = `
 with page as (
 	select l.ctid, l.tableoid, l.h, l.scope, l.key, l.first_seen_at, least(l.closed_at, l.expires_at) as ends,
-		l.closed_by is not distinct from 'learned' as gave_way, l.origin_gate
+		l.closed_by is not distinct from 'learned' as gave_way, l.origin_gate,
+		l.alias_of, l.origin_topic, l.origin_partition, l.origin_epoch, l.origin_offset
 	from dedup_ledger l
 	where l.first_seen_at >= $1 and l.first_seen_at < $2 and l.ctid >= $3::text::tid and l.ctid < $4::text::tid
 ), digests as (
@@ -71,12 +75,23 @@ with page as (
 		order by o.first_seen_at limit 1
 	) o on true
 	where not p.gave_way
+), alone as (
+	select p.scope, p.key, p.first_seen_at from page p
+	where p.alias_of is not null and not exists (
+		select from dedup_ledger o
+		where o.h = ('x' || left(encode(sha256(convert_to(p.scope, 'UTF8') || '\x00'::bytea || convert_to(p.alias_of, 'UTF8')), 'hex'), 16))::bit(64)::bigint
+		  and o.scope = p.scope and o.key = p.alias_of and o.alias_of is null
+		  and o.first_seen_at = p.first_seen_at
+		  and o.origin_topic is not distinct from p.origin_topic and o.origin_partition is not distinct from p.origin_partition
+		  and o.origin_epoch is not distinct from p.origin_epoch and o.origin_offset is not distinct from p.origin_offset)
 )
 select 0, (select count(*) from page), '', '', null::timestamptz, null::timestamptz
 union all select 1, (select count(*) from digests), '', '', null, null
 union all select 2, (select count(*) from twice), '', '', null, null
+union all select 5, (select count(*) from alone), '', '', null, null
 union all (select 3, 0, scope, key, first_seen_at, null from digests limit $5)
-union all (select 4, 0, scope, key, first_seen_at, second from twice limit $5)`
+union all (select 4, 0, scope, key, first_seen_at, second from twice limit $5)
+union all (select 6, 0, scope, key, first_seen_at, null from alone limit $5)`
 
 const deepMonthsSQL = `
 select i.inhrelid::regclass::text, pg_relation_size(i.inhrelid) / current_setting('block_size')::bigint
@@ -189,11 +204,16 @@ func (d *Deep) take(rows pgx.Rows) error {
 			d.Digests = append(d.Digests, r)
 		case 4:
 			d.Overlapping = append(d.Overlapping, Overlap{r, second.UTC()})
+		case 5:
+			d.Alone += n
+		case 6:
+			d.Aliases = append(d.Aliases, r)
 		}
 		return nil
 	})
 	d.Digests = slices.Clip(d.Digests[:min(len(d.Digests), deepShown)])
 	d.Overlapping = slices.Clip(d.Overlapping[:min(len(d.Overlapping), deepShown)])
+	d.Aliases = slices.Clip(d.Aliases[:min(len(d.Aliases), deepShown)])
 	return err //nolint:wrapcheck // the caller says what for
 }
 
@@ -227,5 +247,11 @@ func (d *Deep) Judge() (fs Findings) {
 	if more := d.Strange - int64(len(d.Digests)); more > 0 {
 		fs.add(Fail, areaDeep, repair, "and %d more rows whose digest does not fit", more)
 	}
-	return fs.orOK(areaDeep, "%s read: no key was accepted twice within a window, all digests fit", counted(int(d.Rows), "row"))
+	for _, r := range d.Aliases {
+		fs.add(Fail, areaDeep, repair, "%s %s, first seen %s, is the alias of a key that has no row: its record was registered in part", r.Scope, r.Key, r.FirstSeen.Format(time.RFC3339Nano))
+	}
+	if more := d.Alone - int64(len(d.Aliases)); more > 0 {
+		fs.add(Fail, areaDeep, repair, "and %d more aliases of keys without a row", more)
+	}
+	return fs.orOK(areaDeep, "%s read: no key was accepted twice within a window, all digests fit, no alias is without its key", counted(int(d.Rows), "row"))
 }

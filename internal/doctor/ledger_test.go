@@ -126,14 +126,16 @@ func TestJudgeSpread(t *testing.T) {
 
 func TestJudgeDeep(t *testing.T) {
 	t.Parallel()
-	requireOne(t, (&Deep{Rows: 7}).Judge(), "ok deep 7 rows read: no key was accepted twice within a window, all digests fit", "")
+	requireOne(t, (&Deep{Rows: 7}).Judge(), "ok deep 7 rows read: no key was accepted twice within a window, all digests fit, no alias is without its key", "")
 	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	row := Row{"acme:as2", "hdr:1", at}
-	d := Deep{Rows: 9, Overlaps: 3, Strange: 1, Overlapping: []Overlap{{row, at.Add(time.Minute)}}, Digests: []Row{row}}
+	d := Deep{Rows: 9, Overlaps: 3, Strange: 1, Overlapping: []Overlap{{row, at.Add(time.Minute)}}, Digests: []Row{row}, Alone: 3, Aliases: []Row{row}}
 	texts, _ := lines(d.Judge())
 	require.Equal(t, []string{
 		"FAIL deep acme:as2 hdr:1 was accepted twice within its window, at 2026-11-30T12:00:00Z and at 2026-11-30T12:01:00Z",
 		"FAIL deep and 2 more that were accepted twice",
 		"FAIL deep the digest of acme:as2 hdr:1, first seen 2026-11-30T12:00:00Z, does not fit: its repeats do not find it",
+		"FAIL deep acme:as2 hdr:1, first seen 2026-11-30T12:00:00Z, is the alias of a key that has no row: its record was registered in part",
+		"FAIL deep and 2 more aliases of keys without a row",
 	}, texts)
 }
