@@ -37,6 +37,8 @@ redis: {addrs: [{{.Redis}}], {{if .Sentinel}}master_name: {{.Sentinel}}, {{end}}
 postgres: {url: "{{.Postgres}}", pool: {max: 6}}
 flows:
   - {match: "s*:short", window: {{.Window}}}
+  - {match: "t*:aliased", extractors: [edifact], aliases: [header]}
+  - {match: "t*:watched", mode: observe}
 `))
 
 // prepare writes the configuration, migrates and makes the topics.

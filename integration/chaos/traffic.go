@@ -39,6 +39,7 @@ type traffic struct {
 
 	recent []laws.Message // of long windows, to be sent again
 	n      int
+	chain  int // of keys that lie near each other
 }
 
 func newTraffic(s *stage, seed uint64) *traffic {
@@ -187,8 +188,12 @@ func (t *traffic) batch(n int) (batch []laws.Message) {
 	for len(batch) < n {
 		var m laws.Message
 		switch draw := t.rng.IntN(100); {
-		case draw < 45:
+		case draw < 30:
 			m = t.fresh()
+		case draw < 40:
+			m = t.aliased()
+		case draw < 45:
+			m = t.watched()
 		case draw < 60 && len(batch) > 0:
 			m = batch[t.rng.IntN(len(batch))] // at once
 		case draw < 68 && len(t.recent) > 0:
@@ -248,11 +253,45 @@ func (t *traffic) fresh() laws.Message {
 	if t.rng.IntN(3) == 0 {
 		m = laws.Keyed(fmt.Sprintf("t%d:rest", scope), fmt.Sprintf("k-%d", n), bytes.Repeat([]byte("x"), 1+t.rng.IntN(600)))
 	}
+	t.remember(m)
+	return m
+}
+
+func (t *traffic) remember(m laws.Message) {
 	if len(t.recent) < rememberLast {
 		t.recent = append(t.recent, m)
 	} else {
 		t.recent[t.rng.IntN(len(t.recent))] = m
 	}
+}
+
+// near is how far the number and the alias of a message lie from those that were
+// drawn last.
+const near = 5
+
+// aliased is an order that brings the id of its transport: with the number or the id
+// of one just before, with both, crosswise, or with neither. So they form chains.
+func (t *traffic) aliased() laws.Message {
+	t.chain++
+	number, id := t.chain+t.rng.IntN(near), fmt.Sprintf("id-%d", t.chain+t.rng.IntN(near))
+	m := laws.Order(fmt.Sprintf("t%d:aliased", t.scope()), fmt.Sprintf("%d", number), 5)
+	m.Headers = []kgo.RecordHeader{{Key: "dedup-key", Value: []byte(id)}}
+	m.Want.Aliases = []string{"hdr:" + id}
+	t.remember(m)
+	return m
+}
+
+// watched is of a flow that is only observed: new, a copy of one just before, with
+// other bytes perhaps, or without a key.
+func (t *traffic) watched() laws.Message {
+	scope := fmt.Sprintf("t%d:watched", t.scope())
+	if t.rng.IntN(8) == 0 {
+		return laws.Message{Key: scope, Value: []byte("no key"), Want: laws.Want{Code: "key.not_found", Observe: true}}
+	}
+	t.chain++
+	m := laws.Keyed(scope, fmt.Sprintf("w-%d", t.chain+t.rng.IntN(near)), bytes.Repeat([]byte("w"), 1+t.rng.IntN(2)))
+	m.Want.Observe = true
+	t.remember(m)
 	return m
 }
 

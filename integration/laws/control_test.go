@@ -195,6 +195,19 @@ func TestCheckerOfWhatIsObserved(t *testing.T) {
 	}
 }
 
+// TestCheckerOfAnObservedOrphan: a first that lies in a gap is nowhere, and its
+// copies were SEEN of it.
+func TestCheckerOfAnObservedOrphan(t *testing.T) {
+	t.Parallel()
+	o := observed()
+	first := o.Outputs[0]
+	o.Outputs = o.Outputs[1:]
+	delete(o.Hours, Account{o.Sent[first.Origin].Account(), "NEW"})
+	require.ErrorContains(t, o.Judge(), "first that was seen at")
+	o.Gone = map[Place]bool{first.Origin: true}
+	require.NoError(t, o.Judge())
+}
+
 func TestCheckerAllowsReuseAfterTheWindow(t *testing.T) {
 	t.Parallel()
 	o := lawful()

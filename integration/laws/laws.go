@@ -253,6 +253,11 @@ func observedRepeatOf(out *Output, s *Sent, accepted []*Output, o *Observation) 
 		}
 		return nil
 	}
+	for p := range o.Gone {
+		if first := o.Sent[p]; first != nil && slices.Contains(first.keys(), s.keys()[0]) {
+			return nil // an orphan: decided, then gone
+		}
+	}
 	return fmt.Errorf("a first that was seen at %s is not in clean", seen)
 }
 
