@@ -483,6 +483,43 @@ const (
 		in:      integration, test: "TestRightsOfTheNextSlot", says: `/readyz does not say "lacks WRITE`,
 	},
 	{
+		name: "a repeat's alias registered although one of its keys is another's",
+		file: "migrations/sql/00011_aliases.sql",
+		changes: []change{{
+			`        from (select unnest(k_line) i, unnest(k_h) h, unnest(k_key) key, unnest(v_claim) claim) x
+        where x.claim;`,
+			`        from (select unnest(k_line) i, unnest(k_h) h, unnest(k_key) key, unnest(k_name) n) x
+        where v_met[x.n] = 0;`,
+		}},
+		in: cold, test: "TestAliases", says: `Not equal|accepted twice`,
+	},
+	{
+		name:    "aliases not learned",
+		file:    "processor/learn.go",
+		changes: []change{{`l.Aliases, l.Matched = o.Aliases, o.Matched`, `l.Matched = o.Matched`}},
+		in:      unit, test: "TestAliasesGoThrough", says: `outputs did not come|Not equal|expected: `,
+	},
+	{
+		name:    "an alias without its key passed over by doctor",
+		file:    "internal/doctor/deep.go",
+		changes: []change{{`where p.alias_of is not null and not exists (`, `where p.alias_of = '' and not exists (`}},
+		in:      integration, test: "TestDoctorTellsLedgerAndRedis", says: `is the alias of a key|hdr:alone`,
+	},
+	{
+		name:    "an import by other rules than the active ones",
+		file:    "internal/app/import.go",
+		changes: []change{{`if why := r.making.refused(&active); why != "" {`, `if why := r.making.refused(&active); why == "never" {`}},
+		in:      integration, test: "TestImportByTheActiveRules", says: `Not equal`,
+	},
+	{
+		name: "an import on an empty ledger leaves the rules unset",
+		file: "internal/app/import.go",
+		changes: []change{{`		if r.dryRun {
+			return nil`, `		if r.dryRun || active.Empty {
+			return nil`}},
+		in: integration, test: "TestImportByTheActiveRules", says: `Should NOT be empty`,
+	},
+	{
 		name:    "an imported window counts from the import",
 		file:    "migrations/sql/00012_import.sql",
 		changes: []change{{`x.first, x.first, x.first + make_interval(secs => x.win), 3,`, `x.first, x.first, clock_timestamp() + make_interval(secs => x.win), 3,`}},
