@@ -46,6 +46,7 @@ func New(own []Rule, builtinRules bool) (*Set, error) {
 		s.rules = append(s.rules, c.compile())
 		problems = append(problems, c.problems...)
 	}
+	problems = append(problems, emptied(s.rules)...)
 	if len(problems) > 0 {
 		return nil, problems
 	}
