@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"dedupledger/internal/setting"
 	"dedupledger/ledger"
 	"dedupledger/topics"
 )
@@ -113,4 +114,24 @@ func TestEachOptionMakesKeys(t *testing.T) {
 		return slices.Contains([]string{"extractors", "aliases", "namespace", "with_date"}, name)
 	})
 	require.ElementsMatch(t, options, slices.Collect(maps.Keys(changed)), "an option without a message that it gives another key")
+}
+
+// TestInvoicesOfOneScheme: whatever syntax an invoice has and however its key begins,
+// it is remembered for the 90 days of invoices.
+func TestInvoicesOfOneScheme(t *testing.T) {
+	t.Parallel()
+	k := NewKeyer(newSet(t, true, "match=acme:shared scheme=inv"))
+	schemes := map[string]int{}
+	for _, v := range optionVectors(t) {
+		if name, _ := v.option(); name != "scheme" {
+			continue
+		}
+		for _, flow := range []string{"shared", "each"} {
+			keyed := k.Key(topics.Scope{Tenant: "acme", Flow: flow}, v.Payload, nil)
+			require.Equal(t, 90*setting.Day, keyed.Key.Window, "%s: %s", v.Name, keyed.Key.Key)
+			scheme, _, _ := strings.Cut(keyed.Key.Key, ":")
+			schemes[scheme]++
+		}
+	}
+	require.ElementsMatch(t, []string{"inv", "ubl", "cii"}, slices.Collect(maps.Keys(schemes)))
 }

@@ -71,7 +71,7 @@ func Builtin() []Rule {
 		{"as4:*", 30 * setting.Day},
 		{"edifact:*", 60 * setting.Day},
 		{"x12:*", 60 * setting.Day},
-		{"{ubl,cii}:*", 90 * setting.Day},
+		{"{ubl,cii,inv}:*", 90 * setting.Day},
 	}
 	chains := []struct {
 		match               string

@@ -74,7 +74,7 @@ func TestBuiltinRules(t *testing.T) {
 	require.Empty(t, f.Aliases)
 	for key, days := range map[string]int{
 		"as2:A/B/1": 7, "as4:x": 30, "edifact:a/b/1": 60, "x12:01:a/01:b/000000001": 60,
-		"ubl:inv/vat:DE1/7/2026-11-01": 90, "cii:cn/vat:DE1/7/2026-11-01": 90, "hdr:x": 30, "edifact": 30, "": 30,
+		"ubl:inv/vat:DE1/7/2026-11-01": 90, "cii:cn/vat:DE1/7/2026-11-01": 90, "inv:inv/vat:DE1/7/2026-11-01": 90, "hdr:x": 30, "edifact": 30, "": 30,
 	} {
 		d := f.Decide(key)
 		require.Equal(t, time.Duration(days)*setting.Day, d.Window, key)
