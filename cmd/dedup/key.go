@@ -37,7 +37,8 @@ func newKey(p *program) *cobra.Command {
 			"prints the closed code alone to stderr, of several files behind each one's name. Of a file with several\n" +
 			"interchanges it lists their control numbers.\n\n" +
 			"With --scope it reads the configuration and shows what the rules of that flow make of the message: every\n" +
-			"extractor tried, what the key is made of, aliases, hashes, and the line of each setting.\n\n" +
+			"extractor tried, what the key is made of and where that stands (the header, or the byte of the file,\n" +
+			"counted from 0), aliases, hashes, and the line of each setting.\n\n" +
 			"--format json takes its pointers from --header " + headerPointers + "='/order/id /seller'.",
 		Example: "  dedup key invoice.edi\n" +
 			"  dedup key --format as2 --header Message-ID='<1@x>' --header AS2-From=ACME message.bin\n" +

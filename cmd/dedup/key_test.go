@@ -104,7 +104,7 @@ flows:
 		`flow +acme:edi`, `key +` + interchangeKey + `/261102`, `aliases +as2:A/1@a`, `ledger scope +acme:b2b`, `window +1d`,
 		`sha256 +` + sum(interchange) + ` of 105 bytes`, `edi/1 +[0-9a-f]{64}`,
 		`header +header.missing_key`, `x12 +x12.no_isa`, `auto: edifact \(the key\) +` + interchangeKey, `as2 +as2:A/1@a`,
-		` +UNB 0020 control reference: 77001`, ` +date, in the key with with_date: 261102`,
+		` +UNB 0020 control reference, byte 57: 77001`, ` +date, in the key with with_date, byte 45: 261102`, ` +header X-AS2-Id: 1@a`, ` +header as2-from: A`,
 		`alias as2 +as2:A/1@a`, `alias rest +rest.missing_key`,
 		`window +1d +` + file + `:4 +flows\[0\] acme:edi edifact:4098765000014:14/\*`,
 		`aliases +as2, rest +` + file + `:5 +flows\[1\] acme:edi`,

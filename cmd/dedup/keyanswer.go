@@ -52,9 +52,13 @@ type triedExtractor struct {
 	Fields    []keyField `json:"fields,omitempty"`
 }
 
+// keyField is one of the fields of a key, and where it stands: in a header, or from an
+// octet of the file on. It has neither where it is made of the content or unpacked.
 type keyField struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Header string `json:"header,omitempty"`
+	Offset *int   `json:"offset,omitempty"`
 }
 
 func newKeyed(found msgkey.Found, code msgkey.Code, value []byte) *keyed {
@@ -90,14 +94,14 @@ func keyedOf(e *config.Effective, scope string, t *rules.Tried, value []byte) *k
 	var first msgkey.Found
 	flow := &keyedFlow{Scope: scope, LedgerScope: t.Keyed.Key.Scope, Aliases: append([]string{}, t.Keyed.Aliases...), HashMode: t.Keyed.HashMode}
 	for i := range t.Chain {
-		tried := triedOf(&t.Chain[i])
+		tried := triedOf(e, &t.Chain[i])
 		if tried.Code == "" && first.Key == "" {
 			first, tried.Taken = t.Chain[i].Found, true
 		}
 		flow.Tried = append(flow.Tried, tried)
 	}
 	for i := range t.Aliases {
-		tried := triedOf(&t.Aliases[i])
+		tried := triedOf(e, &t.Aliases[i])
 		tried.Alias = true
 		flow.Tried = append(flow.Tried, tried)
 	}
@@ -114,7 +118,7 @@ func keyedOf(e *config.Effective, scope string, t *rules.Tried, value []byte) *k
 	return k
 }
 
-func triedOf(a *msgkey.Attempt) triedExtractor {
+func triedOf(e *config.Effective, a *msgkey.Attempt) triedExtractor {
 	t := triedExtractor{Extractor: a.Extractor, Key: a.Found.Key, Code: string(a.Code)}
 	if a.Code != "" {
 		return t
@@ -122,13 +126,41 @@ func triedOf(a *msgkey.Attempt) triedExtractor {
 	if a.Found.Extractor != a.Extractor {
 		t.Extractor += ": " + a.Found.Extractor // what auto has chosen
 	}
-	for _, f := range a.Found.Fields() {
-		t.Fields = append(t.Fields, keyField(f))
+	for i := range a.Fields {
+		t.Fields = append(t.Fields, fieldOf(e, &a.Fields[i]))
 	}
-	if date := a.Found.Date(); date != "" {
-		t.Fields = append(t.Fields, keyField{"date, in the key with with_date", date})
+	if date := a.Date; date.Value != "" {
+		date.Name += ", in the key with with_date"
+		t.Fields = append(t.Fields, fieldOf(e, &date))
 	}
 	return t
+}
+
+// fieldOf names a header as the configuration calls it.
+func fieldOf(e *config.Effective, f *msgkey.KeyField) keyField {
+	k := keyField{Name: f.Name, Value: f.Value}
+	if f.Header != "" {
+		k.Header = e.Input.Name(f.Header)
+		if _, is := strings.CutPrefix(f.Name, "header "); is {
+			k.Name = "header " + k.Header
+		}
+	}
+	if f.Offset != msgkey.Nowhere {
+		k.Offset = &f.Offset
+	}
+	return k
+}
+
+// text is the field with its place, as "UNB 0020 control reference, byte 57: 77001".
+func (f *keyField) text() string {
+	name := f.Name
+	switch {
+	case f.Offset != nil:
+		name += fmt.Sprintf(", byte %d", *f.Offset)
+	case f.Header != "" && name != "header "+f.Header:
+		name += ", header " + f.Header
+	}
+	return name + ": " + f.Value
 }
 
 // printKeyed writes one answer; a key with the name of its file where there are
@@ -187,7 +219,7 @@ func (k *keyed) printFlow(w io.Writer, several bool) error {
 	for _, x := range k.Flow.Tried {
 		row(x.name(), x.Key+x.Code)
 		for _, f := range x.Fields {
-			row("", "  "+f.Name+": "+f.Value)
+			row("", "  "+f.text())
 		}
 	}
 	_, _ = fmt.Fprintln(t, "\nsetting\tvalue\tfrom\trule") // likewise

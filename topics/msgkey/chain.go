@@ -169,6 +169,10 @@ type Attempt struct {
 	Extractor string // as named in the chain
 	Found     Found  // if Code is ""
 	Code      Code   // its own, also where it did not find its format
+	// Fields are what the key is made of, in its order; Date is what with_date adds to
+	// it, without a Value where there is none.
+	Fields []KeyField
+	Date   KeyField
 }
 
 // Attempts shows every extractor of the chain, those behind the first key too.
@@ -178,7 +182,11 @@ func (c Chain) Attempts(m *Message) []Attempt {
 	attempts := make([]Attempt, 0, len(c.steps))
 	for i := range c.steps {
 		f, code, _ := c.steps[i].extract(m, p, c.with)
-		attempts = append(attempts, Attempt{Extractor: c.steps[i].name, Found: f, Code: code})
+		a := Attempt{Extractor: c.steps[i].name, Found: f, Code: code}
+		if code == "" {
+			a.located(m, p, c.with)
+		}
+		attempts = append(attempts, a)
 	}
 	return attempts
 }

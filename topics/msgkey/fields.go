@@ -2,19 +2,31 @@ package msgkey
 
 import "strings"
 
-// KeyField is one field of a key: what it is in its format's standard, and its
-// text as the key has it.
-type KeyField struct{ Name, Value string }
+// KeyField is one field of a key: what it is in its format's standard, its text as the
+// key has it, and where in the message that stands.
+type KeyField struct {
+	Name, Value string
+	// Header is the name of the record header that holds it, in lower case, or "".
+	Header string
+	// Offset is how many octets of the value stand before the field's own, or Nowhere:
+	// it is in a header, in a part with a transfer encoding, or made of the content. A
+	// field of several parts is where the first of them is that is not empty. It stands
+	// there as the message has it, before references, case and line breaks are resolved.
+	Offset int
+}
 
-// Fields tells what a key is made of, in its order. A date that with_date adds is
-// not among them (Found.Date).
+// Nowhere is the offset of what does not stand in the value.
+const Nowhere = -1
+
+// Fields tells what a key is made of, in its order, without saying where that stands.
+// A date that with_date adds is not among them (Attempt.Date).
 func (f Found) Fields() []KeyField {
 	scheme, rest, ok := strings.Cut(f.full, ":")
 	switch {
 	case !ok:
 		return nil
 	case f.Extractor == Header:
-		return []KeyField{{"header " + HeaderName, f.full}}
+		return []KeyField{{"header " + HeaderName, f.full, HeaderName, Nowhere}}
 	}
 	names, more := fieldNames(scheme)
 	values := strings.Split(rest, "/") // an encoded part has none
@@ -27,7 +39,7 @@ func (f Found) Fields() []KeyField {
 		case i < len(names):
 			name = names[i]
 		}
-		fields[i] = KeyField{Name: name, Value: value}
+		fields[i] = KeyField{Name: name, Value: value, Offset: Nowhere}
 	}
 	return fields
 }
@@ -39,9 +51,6 @@ func (f Found) test() bool {
 	}
 	return f.suffix > 0
 }
-
-// Date is the interchange date that with_date adds to a key; "" where there is none.
-func (f Found) Date() string { return f.date }
 
 // fieldNames are those of a scheme, and of what stands behind them.
 func fieldNames(scheme string) (names []string, more string) {

@@ -18,10 +18,13 @@ func TestFieldsAreTheKey(t *testing.T) {
 			if v.Key == "" {
 				continue
 			}
-			found, code := attemptWith(t, v.options(t), v.extractor(), v.message(t))
-			require.Empty(t, code)
+			chain, err := v.options(t).NewChain(v.extractor())
+			require.NoError(t, err)
+			a := chain.Attempts(v.message(t))[0]
+			require.Empty(t, a.Code)
+			found := a.Found
 			var values []string
-			for _, f := range found.Fields() {
+			for _, f := range a.Fields {
 				require.NotEmpty(t, f.Name, "%s of %s", f.Value, v.Name)
 				values = append(values, f.Value)
 			}
@@ -31,7 +34,7 @@ func TestFieldsAreTheKey(t *testing.T) {
 			}
 			_, rest, _ := strings.Cut(found.FullKey(), ":")
 			require.Equal(t, rest, strings.Join(values, "/"))
-			last := found.Fields()[len(values)-1]
+			last := a.Fields[len(values)-1]
 			require.Equal(t, last.Value == "T" || last.Value == "I", last.Name == "test indicator", "%s", v.Key)
 		}
 	}
