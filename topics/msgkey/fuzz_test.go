@@ -41,6 +41,12 @@ func checkPayload(t *testing.T, name string, value []byte, reference func(string
 	require.NoError(t, err)
 	m := &msgkey.Message{Value: value}
 	found, _ := chain.Extract(m)
+	loose, err := msgkey.Options{Lenient: true, EDIFACTMessages: true, X12Level: msgkey.X12Transactions}.NewChain(name)
+	require.NoError(t, err)
+	for _, f := range loose.Attempts(m)[0].Fields {
+		require.Less(t, f.Offset, len(value))
+	}
+	require.Equal(t, before, value, "the value was changed")
 	if key != "" {
 		require.Equal(t, key, found.Key)
 		requireRoundTrip(t, key)
@@ -63,6 +69,7 @@ func FuzzX12(f *testing.F) {
 	f.Add([]byte(invoice))
 	f.Add([]byte(invoiceWith("SE*2", "BIN*22*~ISA*~IEA*1*000000001~~BDS*ASC*1*~~SE*2")))
 	f.Add([]byte(invoiceWith("~", "\xE2\x80\xA6")))
+	f.Add([]byte("ISA\r"))
 	f.Fuzz(func(t *testing.T, value []byte) { checkPayload(t, msgkey.X12, value, refX12) })
 }
 

@@ -37,6 +37,9 @@ func readLooseISA(data []byte) (h isa, body []byte, code Code) {
 }
 
 func splitISA(data []byte) (h isa, body []byte, component byte, ok bool) {
+	if len(data) <= isaElement { // a file of "ISA" and line breaks, unwrapped
+		return isa{}, nil, 0, false
+	}
 	var e [looseElements + 1][]byte // by their number; e[0] is the tag
 	at := isaElement + 1
 	for i := 1; i <= looseElements; i++ {
