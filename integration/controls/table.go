@@ -17,6 +17,7 @@ const (
 	integration = "./integration"
 	unit        = "./processor"
 	cold        = "./ledger/cold"
+	rulesOf     = "./internal/rules"
 	crash       = "./integration/crash"
 	everyStep   = "TestCrashAtEveryStep"
 )
@@ -91,7 +92,43 @@ var controls = []control{
 		changes: []change{{
 			`"namespace", "lenient", "with_date",`, `"namespace", "lenient",`,
 		}},
-		in: "./internal/rules", test: "TestFingerprintIsOfWhatMakesKeys", says: `with_date`,
+		in: rulesOf, test: "TestFingerprintIsOfWhatMakesKeys", says: `with_date`,
+	},
+	{
+		name:    "the primary key registered as an alias, too",
+		file:    "internal/rules/key.go",
+		changes: []change{{`if key != primary && !slices.Contains`, `if !slices.Contains`}},
+		in:      rulesOf, test: "TestAliases", says: `the primary is no alias|dated, as the primary is`,
+	},
+	{
+		name:    "one key registered as two aliases",
+		file:    "internal/rules/key.go",
+		changes: []change{{`!slices.Contains(keys, key)`, `!slices.Contains(keys[:0], key)`}},
+		in:      rulesOf, test: "TestAliases", says: `one key of two`,
+	},
+	{
+		name:    "aliases without the date that the key has",
+		file:    "internal/rules/key.go",
+		changes: []change{{`if dated { // or`, `if dated && f == nil { // or`}},
+		in:      rulesOf, test: "TestAliases", says: `dated, as the primary is`,
+	},
+	{
+		name:    "the chain of a flow made without the options of its rules",
+		file:    "internal/rules/set.go",
+		changes: []change{{`f.chain, _ = f.with.NewChain(`, `f.chain, _ = msgkey.NewChain(`}},
+		in:      rulesOf, test: "TestEachOptionMakesKeys", says: `Not equal`,
+	},
+	{
+		name:    "the chains of aliases made without the options of their rules",
+		file:    "internal/rules/set.go",
+		changes: []change{{`alone, _ := f.with.NewChain(`, `alone, _ := msgkey.NewChain(`}},
+		in:      rulesOf, test: "TestEachOptionMakesKeys", says: `Not equal`,
+	},
+	{
+		name:    "a chain emptied by an earlier rule's list of no pointers",
+		file:    "internal/rules/set.go",
+		changes: []change{{`problems = append(problems, emptied(s.rules)...)`, `emptied(s.rules)`}},
+		in:      rulesOf, test: "TestEveryChainIsWhole", says: `needs at least one`,
 	},
 	{
 		name: "a filter that runs on when other rules are made active",
@@ -110,7 +147,7 @@ var controls = []control{
 		changes: []change{{
 			`	if e.HashMode != r.HashMode {`, `	if e.HashMode == "" && e.HashMode != r.HashMode {`,
 		}},
-		in: "./internal/rules", test: "TestHash", says: `expected: |Not equal`,
+		in: rulesOf, test: "TestHash", says: `expected: |Not equal`,
 	},
 	{
 		name: "mode: observe taken as enforce",

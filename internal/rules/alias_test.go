@@ -32,6 +32,7 @@ func TestAliases(t *testing.T) {
 		"match=acme:dated extractors=[header auto] aliases=[edifact as2]",
 		"match=acme:header extractors=[edifact] aliases=[header]",
 		"match=acme:none aliases=[]",
+		"match=acme:once extractors=[header] aliases=[edifact auto]",
 		"match=acme:* aliases=[as2]"))
 	both := map[string]string{"message-id": "<1@a>", "as2-from": "A", "idempotency-key": `"r/1"`, "x-client-id": "c"}
 	with := func(name, value string) map[string]string {
@@ -50,6 +51,7 @@ func TestAliases(t *testing.T) {
 		"dated, as the primary is": {"dated", with("x", ""), "edifact:A/B/77001/261102", []string{"as2:A/1@a"}},
 		"by the primary's rule":    {"dated", with("dedup-key", "7"), "hdr:7", []string{"edifact:A/B/77001", "as2:A/1@a"}},
 		"an explicit one":          {"header", with("dedup-key", "a/b"), "edifact:A/B/77001", []string{"hdr:a%2Fb"}},
+		"one key of two":           {"once", with("dedup-key", "7"), "hdr:7", []string{"edifact:A/B/77001"}},
 		"a blank one is none":      {"header", with("dedup-key", " "), "edifact:A/B/77001", nil},
 		"exempt":                   {"none", both, "edifact:A/B/77001", nil},
 	} {
