@@ -84,6 +84,19 @@ func TestControlNumbersOfSeveralInterchanges(t *testing.T) {
 	var k keyed
 	require.NoError(t, json.Unmarshal([]byte(call{stdin: []byte(edi)}.run(t, "key", "-o", "json", "-").stdout), &k))
 	require.Equal(t, []string{"77001", "77%272"}, k.ControlNumbers)
+
+	// The chain goes on to the transport's id, or another code comes first.
+	args := []string{"key", "--scope", "acme:as2", "-c", configured(t), "-"}
+	for header, end := range map[string]outcome{
+		"message-id=1@a": {exitDone, "as2:A/1@a", ""},
+		"dedup-key= ":    {1, "header.empty_key", "header.empty_key\n"},
+	} {
+		o := call{stdin: []byte(edi)}.run(t, append([]string{"key", "--header", "as2-from=A", "--header", header}, args[1:]...)...)
+		require.Equal(t, end.code, o.code, o.stderr)
+		require.Equal(t, end.stderr, o.stderr)
+		require.Regexp(t, `(?m)^(key|no key) +`+end.stdout+`$`, o.stdout)
+		require.Regexp(t, `(?m)^control numbers +77001 77%272$`, o.stdout)
+	}
 }
 
 // TestKeyOfAFlow: with --scope the flow's rules are at work, each extractor and the line

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -64,10 +65,15 @@ type keyField struct {
 func newKeyed(found msgkey.Found, code msgkey.Code, value []byte) *keyed {
 	sum := msgkey.PayloadSHA256(value)
 	k := &keyed{Key: found.Key, Code: string(code), Extractor: found.Extractor, SHA256: hex.EncodeToString(sum[:]), Size: len(value)}
-	if code == msgkey.EDIFACTMultipleInterchanges || code == msgkey.X12MultipleInterchanges {
+	if isSeveral(code) {
 		k.ControlNumbers = msgkey.Interchanges(value)
 	}
 	return k
+}
+
+// isSeveral tells the codes of a file that holds several interchanges.
+func isSeveral(code msgkey.Code) bool {
+	return code == msgkey.EDIFACTMultipleInterchanges || code == msgkey.X12MultipleInterchanges
 }
 
 // flowAsker asks by the rules of a flow.
@@ -115,6 +121,10 @@ func keyedOf(e *config.Effective, scope string, t *rules.Tried, value []byte) *k
 	flow.Settings = flowOf(e.Set, scope, first.Key, settings).Settings
 	k := newKeyed(first, msgkey.Code(t.Keyed.Code), value)
 	k.Key, k.Flow = t.Keyed.Key.Key, flow // with its date
+	// Also where the chain has gone on behind it, to the number of the transport.
+	if slices.ContainsFunc(t.Chain, func(a msgkey.Attempt) bool { return isSeveral(a.Code) }) {
+		k.ControlNumbers = msgkey.Interchanges(value)
+	}
 	return k
 }
 

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,4 +104,19 @@ func TestMetricsOfOneFilterAfterTheOther(t *testing.T) {
 	all, err := reg.Gather()
 	require.NoError(t, err)
 	require.Empty(t, all)
+}
+
+// TestWindowBelowRawRetention: a start tells the window, its line and how long raw is
+// kept; nothing is said where they do not contradict each other.
+func TestWindowBelowRawRetention(t *testing.T) {
+	t.Parallel()
+	said := func(text string) string {
+		var log bytes.Buffer
+		c, set, _ := configured(t, text)
+		(&app{Options: Options{Config: c, Log: slog.New(slog.NewTextHandler(&log, nil))}}).warnWindows(set)
+		return log.String()
+	}
+	const flows = "flows:\n  - {match: 'acme:*', window: 5d}\n  - {match: 'acme:as2', key: 'as2:*', window: 36h}\n"
+	require.Regexp(t, `level=WARN msg="the shortest window is below raw retention" window=36h0m0s rule=\S+/dedup.yaml:3 raw_retention=72h0m0s\n$`, said(flows))
+	require.Empty(t, said("topics: {create: {raw_retention: 36h}}\n"+flows))
 }

@@ -204,6 +204,7 @@ func TestEveryErrorAtOnce(t *testing.T) {
 		`match=*:* aliases=[sbd json]`,
 		`match=*:* aliases=[sbdh sbdh]`,
 		`match=*:* key=hdr:* aliases=[]`,
+		`match=*:* window=401d`,
 		`match=*:* mode=enforce entry=auto aliases=[] hash=raw ttl_max=400d lenient=false durability=strict payload=full`,
 	} {
 		r, ps := readRule(i, text)
@@ -253,7 +254,8 @@ dedup.yaml:12: flows[11].aliases: "sbdh,as4,as2": a record has at most 2 aliases
 dedup.yaml:13: flows[12].aliases[0]: "sbd": no such extractor; available are NAMES
 dedup.yaml:13: flows[12].aliases[1]: "json": needs json_pointers in the same rule, as [/order/id]
 dedup.yaml:14: flows[13].aliases[1]: "sbdh": named twice
-dedup.yaml:15: flows[14].aliases: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max`), "NAMES", names),
+dedup.yaml:15: flows[14].aliases: is decided before the key is known; beside key only window, namespace, with_date, mode, payload, ttl_max
+dedup.yaml:16: flows[15].window: "401d": out of range; write 1s to 400d`), "NAMES", names),
 		append(problems, more...).Sorted().Error())
 }
 
