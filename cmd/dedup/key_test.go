@@ -87,10 +87,11 @@ func TestControlNumbersOfSeveralInterchanges(t *testing.T) {
 
 	// The chain goes on to the transport's id, or another code comes first.
 	args := []string{"key", "--scope", "acme:as2", "-c", configured(t), "-"}
-	for header, end := range map[string]outcome{
-		"message-id=1@a": {exitDone, "as2:A/1@a", ""},
-		"dedup-key= ":    {1, "header.empty_key", "header.empty_key\n"},
-	} {
+	for _, end := range []outcome{{exitDone, "as2:A/1@a", ""}, {1, "header.empty_key", "header.empty_key\n"}} {
+		header := "message-id=1@a"
+		if end.code != exitDone {
+			header = "dedup-key= "
+		}
 		o := call{stdin: []byte(edi)}.run(t, append([]string{"key", "--header", "as2-from=A", "--header", header}, args[1:]...)...)
 		require.Equal(t, end.code, o.code, o.stderr)
 		require.Equal(t, end.stderr, o.stderr)

@@ -44,10 +44,10 @@ func (m *making) rules() ledger.Rules {
 // refused says why this process may not filter while those rules are active, or "".
 func (m *making) refused(active *ledger.Rules) string {
 	const repair = "; `dedup config activate --dry-run` tells what that would mean, `dedup config activate` makes those of this configuration active"
-	switch {
-	case active.Fingerprint == m.fingerprint:
+	switch active.Fingerprint {
+	case m.fingerprint:
 		return ""
-	case active.Fingerprint == "":
+	case "":
 		return "this ledger has keys, and no rules are recorded as having made them: a version before 0.2 did" + repair
 	}
 	what := "the rules that make keys are not the active ones"
@@ -205,11 +205,10 @@ func (l *lifetime) Register(c prometheus.Collector) error {
 }
 
 func (l *lifetime) MustRegister(cs ...prometheus.Collector) {
-	for _, c := range cs {
-		if err := l.Register(c); err != nil {
-			panic(err) // as the registerer's own does: two collectors of one name
-		}
-	}
+	l.Registerer.MustRegister(cs...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, cs...)
 }
 
 func (l *lifetime) end() {
