@@ -61,6 +61,7 @@ func FuzzEDIFACT(f *testing.F) {
 	f.Add([]byte("UNA:+.? \nUNB+UNOA:1+A+H+D+1\nUNZ+0+1\n\n"))
 	f.Add([]byte("UNB+UNOA:1+A+H+D+1++++++1'UN\r\nZ+0+1'UNA"))
 	f.Add([]byte("UNB+UNOA+A+H++1'\x00UNZ++1'"))
+	f.Add([]byte("UNB+AAA0+0+0++77001'UNZ:++77001'"))
 	f.Fuzz(func(t *testing.T, value []byte) { checkPayload(t, msgkey.EDIFACT, value, refEDIFACT) })
 }
 

@@ -138,7 +138,7 @@ func refInterchange(segments []refSegment, complete bool) string {
 		return ""
 	}
 	unb, unz := segments[0], segments[len(segments)-1]
-	if unb.tag() != "UNB" || len(unb[0]) != 1 || unz.tag() != "UNZ" {
+	if unb.tag() != "UNB" || len(unb[0]) != 1 || unz.tag() != "UNZ" || len(unz[0]) != 1 {
 		return ""
 	}
 	for _, s := range segments[1 : len(segments)-1] {
