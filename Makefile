@@ -60,6 +60,14 @@ lint: ## check format and lint rules
 bench: services-if-needed ## measure throughput against a plain copy, registration and insert
 	$(GO) run ./bench $(ARGS)
 
+# No service is needed, but a machine that does nothing else.
+BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+COUNT ?= 6
+.PHONY: bench-keys
+bench-keys: ## measure keys and hashes per core, and the look-up of a rule, COUNT (6) times
+	@out=$$(mktemp) && $(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./topics/msgkey ./internal/rules | tee "$$out" >&2 \
+		&& $(GO) run $(BENCHSTAT) -filter '.unit:(B/s OR sec/op OR allocs/op)' "$$out"; rm -f "$$out"
+
 # A test of each kind, where services stop, start, are killed, frozen and put
 # back, with all of them in containers.
 DOCKER_SLICE := TestFirstCopyResendChangedResend|TestKillAndRestart|TestRedisGoesAndComes|TestPostgresDownAndBack|$\
