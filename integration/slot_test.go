@@ -142,7 +142,7 @@ func TestSlotTakenMeanwhile(t *testing.T) {
 	let := b.takeNext(t, 0)
 	require.True(t, ask[bool](t, b, `select pg_terminate_backend(pid) `+slotLock))
 	f.awaitSlot(t, 1)
-	b.awaitSQL(t, `select count(*) > 0 from pg_stat_activity where datname = current_database() and application_name = 'dedup slot 1'`)
+	b.awaitSQL(t, `select count(*) > 0 from pg_stat_activity where datname = current_database() and application_name ~ '^dedup slot 1 rules [0-9a-f]+$'`)
 	l.passMore(t, 200)
 	let()
 	g := b.start(t, 1, auto...)
