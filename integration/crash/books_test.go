@@ -195,10 +195,11 @@ func (b *books) of(scopes ...string) map[account]tally {
 }
 
 // sums tell, of outputs with a readable scope, who is in clean by dedup-id, and
-// how many were refused, were repeats and were changed repeats.
-func (b *books) sums() (inClean map[uuid.UUID]bool, wasRefused, repeats, changed int64) {
+// how many were refused, could have been repeats then, were repeats and were changed
+// repeats. Clean takes the repeats of a flow that is only observed, and can refuse them.
+func (b *books) sums() (inClean map[uuid.UUID]bool, wasRefused, perhapsRepeats, repeats, changed int64) {
 	inClean = map[uuid.UUID]bool{}
-	for _, o := range b.outs {
+	for at, o := range b.outs {
 		switch o.Verdict {
 		case ledger.New:
 			inClean[o.ID] = true
@@ -210,8 +211,11 @@ func (b *books) sums() (inClean map[uuid.UUID]bool, wasRefused, repeats, changed
 		case ledger.Invalid:
 			if o.Reason == refused {
 				wasRefused++
+				if strings.HasSuffix(b.sent[at].scope, ":"+watched) {
+					perhapsRepeats++
+				}
 			}
 		}
 	}
-	return inClean, wasRefused, repeats, changed
+	return inClean, wasRefused, perhapsRepeats, repeats, changed
 }

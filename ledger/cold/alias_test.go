@@ -242,7 +242,11 @@ func TestRejectARepeatByAnAlias(t *testing.T) {
 	for range 2 {
 		require.NoError(t, b.l.Reject(t.Context(), s.claim, &reg, "output.rejected"))
 		require.Equal(t, "t1:as2 INVALID 1, t1:as2 NEW 1, t1:as2 SEEN 1", b.hours())
+		require.Equal(t, "1/0", b.counters("p1"), "the row that it matched counts it no more")
 	}
+	reg = s.registration(as(1, "x", "p2", "a1"))
+	require.NoError(t, b.l.Reject(t.Context(), s.claim, &reg, "output.rejected"))
+	require.Equal(t, "0/0", b.counters("p1"), "one with a sighting")
 }
 
 // The rows of the aliases come back with the primary key's, from what the outputs tell.

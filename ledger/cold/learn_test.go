@@ -176,8 +176,31 @@ func TestRejectARepeat(t *testing.T) {
 		}
 		require.Equal(t, "t1:as2 INVALID 2, t1:as2 NEW 1", b.hours())
 		require.Equal(t, "2", b.one(`select count(*) from dedup_sighting where status = 'INVALID' and state = 'open'`))
+		require.Equal(t, "0/0", b.counters("k"), "the row counts it no more")
 	}
 	require.Equal(t, "1", b.one(`select count(*) from dedup_ledger where closed_at is null`), "the row of another record stays")
+}
+
+// A repeat was refused by its output, and comes again when the first has been refused
+// too: it is no repeat of the first any more, and is not taken off it twice.
+func TestRejectARepeatAndItsFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s := b.session(1, 0)
+	records := []rec{{offset: 0, key: "k", payload: "a"}, {offset: 1, key: "k", payload: "a"}, {offset: 2, key: "k", payload: "b"}}
+	require.Equal(t, []string{"NEW", "SEEN", "DRIFT"}, s.run(records...))
+	for _, r := range []rec{records[2], records[0]} {
+		reg := s.registration(r)
+		require.NoError(t, b.l.Reject(t.Context(), s.claim, &reg, "output.rejected"))
+	}
+	require.Equal(t, "1/0", b.counters("k"))
+	require.Equal(t, []string{"INVALID output.rejected", "NEW", "DRIFT"}, s.run(records...))
+	require.Equal(t, "0/0 1/1", b.counters("k"))
+	require.Equal(t, "t1:as2 DRIFT 1, t1:as2 INVALID 1, t1:as2 NEW 1", b.hours())
+	reg := s.registration(records[2])
+	require.NoError(t, b.l.Reject(t.Context(), s.claim, &reg, "output.rejected"))
+	require.Equal(t, "0/0 0/0", b.counters("k"))
+	require.Equal(t, "t1:as2 INVALID 2, t1:as2 NEW 1", b.hours())
 }
 
 func TestRejectUnderALostClaimOrUndecided(t *testing.T) {

@@ -662,7 +662,9 @@ begin
                    or s.row_key is distinct from
                    case when v_alias then nullif(coalesce((v_hits[v_hit_of[x.head]]).key, l_key[x.head]), l_key[x.i]) end)
         loop
-            v_left := v_left || row(v_row.i, v_row.row_first_seen_at, v_row.status = 'DRIFT', v_row.row_key)::dedup_left_2;
+            if v_row.status <> 'INVALID' then -- an output refused it, and its row counts it no more
+                v_left := v_left || row(v_row.i, v_row.row_first_seen_at, v_row.status = 'DRIFT', v_row.row_key)::dedup_left_2;
+            end if;
             if v_row.rep is null or v_repeats[v_row.rep].status = 'NEW' then
                 delete from dedup_sighting d where d.ctid = v_row.place and d.seen_at = v_row.seen_at;
             else
@@ -1074,7 +1076,7 @@ begin
     end if;
 
     if v_was is null then
-        select d.ctid as place, d.seen_at, d.status into v_seen from dedup_sighting d
+        select d.ctid as place, d.seen_at, d.status, d.row_first_seen_at, coalesce(d.row_key, d.key) as row_key into v_seen from dedup_sighting d
         where d.scope = coalesce(p_scope, p_account) and d.key is not distinct from p_key
           and d.origin_offset = p_offset and d.origin_epoch = p_epoch
           and d.origin_partition = p_partition and d.origin_topic = p_topic
@@ -1087,13 +1089,18 @@ begin
             where d.ctid = v_seen.place and d.seen_at = v_seen.seen_at;
             v_was := v_seen.status;
             v_hour := date_trunc('hour', v_seen.seen_at, 'UTC');
+            update dedup_ledger d
+            set retry_count = greatest(0, d.retry_count - 1), drift_count = greatest(0, d.drift_count - (v_was = 'DRIFT')::integer)
+            where d.h = case when v_seen.row_key = p_key then p_h else dedup_digest_1(p_scope, v_seen.row_key) end
+              and d.scope = p_scope and d.key = v_seen.row_key and d.first_seen_at = v_seen.row_first_seen_at;
         else
             -- A repeat beyond those that are kept: only counted, with the row's
             -- last repeats.
             v_at := v_now;
             select case when d.payload_sha256 = p_payload or d.hash_mode <> p_mode then 'SEEN'
                         when p_mode = 'raw' or d.canonical_sha256 is distinct from p_canonical then 'DRIFT'
-                        else 'SEEN' end as status, coalesce(p.last_seen_at, d.last_seen_at) as last_seen_at
+                        else 'SEEN' end as status, coalesce(p.last_seen_at, d.last_seen_at) as last_seen_at,
+                   coalesce(p.key, d.key) as row_key, coalesce(p.h, d.h) as row_h, d.first_seen_at
             into v_seen
             from (select p_h as h, p_key as key, 0 as nth
                   union all select unnest(k_h), unnest(k_key), generate_subscripts(k_h, 1)) x
@@ -1104,6 +1111,9 @@ begin
             if found then
                 v_was := v_seen.status;
                 v_at := v_seen.last_seen_at;
+                update dedup_ledger d
+                set retry_count = greatest(0, d.retry_count - 1), drift_count = greatest(0, d.drift_count - (v_was = 'DRIFT')::integer)
+                where d.h = v_seen.row_h and d.scope = p_scope and d.key = v_seen.row_key and d.first_seen_at = v_seen.first_seen_at;
             end if;
         end if;
     end if;
