@@ -167,7 +167,7 @@ func TestMakeTargets(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):.*##`).FindAllStringSubmatch(string(makefile), -1) {
 		targets = append(targets, m[1])
 	}
-	require.Equal(t, []string{"help", "demo", "services", "build", "test", "lint", "bench", "docker-slice", "compose-check", "chaos", "crash", "controls", "fuzz"}, targets)
+	require.Equal(t, []string{"help", "demo", "services", "build", "test", "lint", "bench", "bench-keys", "docker-slice", "compose-check", "chaos", "crash", "controls", "fuzz"}, targets)
 	check(t, func(span string) string { return wrongTarget(targets, span) })
 	require.NotEmpty(t, wrongTarget(targets, "make tset"))
 }
