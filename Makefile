@@ -65,8 +65,9 @@ BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 COUNT ?= 6
 .PHONY: bench-keys
 bench-keys: ## measure keys and hashes per core, and the look-up of a rule, COUNT (6) times
-	@out=$$(mktemp) && $(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./topics/msgkey ./internal/rules | tee "$$out" >&2 \
-		&& $(GO) run $(BENCHSTAT) -filter '.unit:(B/s OR sec/op OR allocs/op)' "$$out"; rm -f "$$out"
+	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./topics/msgkey ./internal/rules | tee "$$out" >&2; \
+	! grep -q '^FAIL' "$$out" && $(GO) run $(BENCHSTAT) -filter '.unit:(B/s OR sec/op OR allocs/op)' "$$out"
 
 # A test of each kind, where services stop, start, are killed, frozen and put
 # back, with all of them in containers.
