@@ -97,8 +97,9 @@ func TestInterruptedDetach(t *testing.T) {
 	b := setup(t)
 	s := b.session(1, 0)
 	require.Equal(t, []string{"NEW"}, s.run(rec{offset: 0, key: "k", payload: "a"}))
-	month := "dedup_ledger" + time.Now().UTC().AddDate(-2, 0, 0).Format("_2006_01")
-	b.exec(`select dedup_month_1(now() at time zone 'UTC' - interval '2 years')`)
+	old := time.Now().UTC().AddDate(-2, 0, 0)
+	month := "dedup_ledger" + old.Format("_2006_01")
+	b.exec(`select dedup_month_1($1)`, old) // a timestamp without a zone would be one of St. John's
 	b.interruptDetach(month)
 
 	require.Equal(t, []string{"SEEN", "NEW"}, s.run(rec{offset: 1, key: "k", payload: "a"}, rec{offset: 2, key: "k2", payload: "a"}))
@@ -122,10 +123,7 @@ func TestInterruptedDetach(t *testing.T) {
 // snapshot on the table keeps it waiting there.
 func (b *bundle) interruptDetach(month string) {
 	b.Helper()
-	reader, err := b.admin.Begin(b.Context())
-	require.NoError(b, err)
-	_, err = reader.Exec(b.Context(), "select from dedup_ledger")
-	require.NoError(b, err)
+	reader := b.held("select from dedup_ledger")
 	c, err := pgx.Connect(b.Context(), b.url(""))
 	require.NoError(b, err)
 	defer c.Close(context.WithoutCancel(b.Context()))
@@ -135,12 +133,27 @@ func (b *bundle) interruptDetach(month string) {
 		ended <- err
 	}()
 	require.Eventually(b, func() bool {
-		return b.one(`select count(*) from pg_inherits where inhdetachpending`) == "1"
+		return len(ended) == 1 || b.one(`select count(*) from pg_inherits where inhdetachpending`) == "1"
 	}, time.Minute, 10*time.Millisecond)
+	if len(ended) == 1 {
+		require.FailNow(b, "the detach ended by itself", "%v", <-ended)
+	}
 	b.exec("select pg_cancel_backend($1)", c.PgConn().PID())
 	require.Error(b, <-ended)
 	require.NoError(b, reader.Rollback(b.Context()))
 	require.Equal(b, "1", b.one(`select count(*) from pg_inherits where inhdetachpending`))
+}
+
+// held is a transaction that has done q and stays open, until the test ends at
+// the latest: a pool does not close before it has all its connections back.
+func (b *bundle) held(q string) pgx.Tx {
+	b.Helper()
+	tx, err := b.admin.Begin(b.Context())
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(b.Context())) })
+	_, err = tx.Exec(b.Context(), q)
+	require.NoError(b, err)
+	return tx
 }
 
 // Counters, offsets and what has a sequence pass 2^31, and duplicates take no
