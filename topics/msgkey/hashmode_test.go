@@ -240,6 +240,7 @@ func TestModeCannotRead(t *testing.T) {
 		{"binary data", "edi", strings.Replace(orders, "UNT", "UNO+1'UNT", 1)},
 		{"X12 in two interchanges", "edi", invoice + invoice},
 		{"X12 cut in ISA", "edi", invoice[:100]},
+		{"X12 cut in another segment than IEA", "edi", invoice[:strings.Index(invoice, "SE*2")+len("SE*2")]},
 		{"binary data that was wrapped", "edi", wrap(strings.ReplaceAll(binary, "~\n", "~"), 80, "\n")},
 		{"edifact", "c14n", orders},
 		{"not well-formed", "c14n", "<a><b></a>"},

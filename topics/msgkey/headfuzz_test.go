@@ -183,6 +183,9 @@ func FuzzHashEDI(f *testing.F) {
 	f.Add([]byte(released))
 	f.Add([]byte("UNB+UNOC:4+A+B+261102:0930+1'ABC+X*Y*?*+1.5'UNZ+1+1'"))
 	f.Add([]byte(invoiceWith("SE*2", "BIN*22*~ISA*~IEA*1*000000001~~BDS*ASC*1*~~SE*2")))
+	f.Add([]byte("ISA*00*0000000000*00*0000000000*00*000000000000000*00*000000000000000*000000*0000*0*00000*000000000*0*0*0\n0"))
+	f.Add([]byte("ISA*00*0000000000*00*0000000000*00*000000000000000*00*000000000000000*000000*0000*0*00000*000000000*0*0*0 BIN*1*"))
+	f.Add([]byte("ISA*00*0000000000*00*0000000000*00*000000000000000*00*000000000000000*000000*0000*0*00000*000000000*0*0*0\nIEA*"))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		sum, ok := canonical(t, msgkey.HashEDI, string(value))
 		if !ok {

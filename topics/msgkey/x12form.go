@@ -16,7 +16,8 @@ const (
 
 // x12Form writes ISA and the segments behind it. Raw octets of BIN and BDS are
 // written as they are, but not where line breaks were taken out of the file:
-// some of them may have been data. It gives up on a second interchange.
+// some of them may have been data. It gives up on a second interchange, and on a
+// last segment that does not end: blanks behind it might be data.
 func x12Form(b *bufio.Writer, data []byte) bool {
 	whole := unwrap(data)
 	h, body, code := readISA(whole)
@@ -68,8 +69,11 @@ func (f *x12Writer) body(data []byte) bool {
 			return false
 		}
 		segment, behind := f.isa.cut(data)
-		if behind == nil { // the last segment may lack its terminator
-			segment = segment[:max(raw, len(bytes.TrimRight(segment, trailingBlanks)))]
+		switch { // as in iea.go, IEA may lack its terminator, and no other
+		case f.isa.is(segment, "IEA"): // a blank behind it may stand before a terminator
+			segment = bytes.TrimRight(segment, trailingBlanks)
+		case behind == nil:
+			return false
 		}
 		f.segment(segment, raw)
 		data = behind
