@@ -47,7 +47,7 @@ build: ## build the static program bin/dedup
 .PHONY: test
 test: services-if-needed ## run every test against real Kafka, Redis and PostgreSQL
 	$(GO) run ./internal/devservices/cmd/with-services -- \
-		$(GO) test -p 2 -parallel 4 -timeout 40m $(TESTFLAGS) $(PACKAGES)
+		$(GO) test -p 2 -parallel 6 -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: lint
 lint: ## check format and lint rules
